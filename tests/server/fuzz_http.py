@@ -89,7 +89,7 @@ def fuzz(service, requests, seed=1):
         known = ana.post("/answers", json={"question": QUESTION, "options": {"spend": "1%"}}).json()["id"]
     while (made := sum(watch.statuses.values())) < requests:
         each = (requests - made) // cells + 1
-        for who, token in tokens.items():
+        for token in tokens.values():
             headers = {} if token is None else {"Authorization": f"Bearer {token}"}
             for operation in operations:
                 waits = (operation.method, operation.path) in WAITS or (token is None and operation.path not in ANYBODY_S)
