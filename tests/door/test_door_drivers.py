@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-MAVEN = sorted(map(str, (Path.home() / ".m2" / "repository" / "org" / "postgresql" / "postgresql").glob("*/postgresql-*[0-9].jar")))
+MAVEN = sorted(
+    map(str, (Path.home() / ".m2" / "repository" / "org" / "postgresql" / "postgresql").glob("*/postgresql-*[0-9].jar"))
+)
 JARS = ("CURADOR_PGJDBC", "/usr/share/java/postgresql.jar", "/usr/share/java/postgresql-jdbc.jar", *MAVEN[-1:])
 ODBC = ("CURADOR_PSQLODBC", "/usr/lib/x86_64-linux-gnu/odbc/psqlodbcw.so", "/usr/lib/aarch64-linux-gnu/odbc/psqlodbcw.so")
 
