@@ -1,11 +1,13 @@
-"""How often a token is looked at while something that it opened is open, by a clock that the test turns."""
+"""Moments: how often a token is looked at while something that it opened is open, and when previews are told."""
 
 import asyncio
 import time
 from types import SimpleNamespace
 
 import pytest
+from served import QUESTION, serving
 
+from curador.curator.pace import Pace
 from curador.server import desk, routes
 from curador.server.jobs import Outcome
 from curador.server.refusals import NoToken
@@ -72,3 +74,19 @@ def test_a_stream_that_looks_at_ticks_alone_is_found(monkeypatch):
 
 def test_whoever_waits_for_an_answer_is_watched_as_often():
     assert desk.WATCH <= LONGEST
+
+
+def test_a_preview_of_many_is_told_at_one_moment(tmp_path, monkeypatch):
+    """With the columns of their answers: nobody waits for a tick for each of them. So is a refusal."""
+    waits = []
+    monkeypatch.setattr(Pace, "until", lambda _, moment: waits.append(moment))
+    with serving(tmp_path, when_ready=False) as served:
+        assert served.service.tick
+        for body, status in (
+            ({"question": QUESTION}, 200),
+            ({"questions": [QUESTION] * 20}, 200),
+            ({"questions": [QUESTION, "SELECT nothing FROM visits"]}, 400),
+        ):
+            waits.clear()
+            response = served.send("ana", "POST", "/previews", {**body, "options": {"spend": "1%"}})
+            assert (response.status_code, len(waits)) == (status, 1)
