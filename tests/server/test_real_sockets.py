@@ -6,6 +6,8 @@ import re
 import selectors
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -363,6 +365,17 @@ def test_a_declared_proxy_lets_it_listen():
     assert "dp.example.org" in settings.guard.hosts
     assert "0.0.0.0" not in settings.guard.hosts  # noqa: S104
     assert settings.guard.secure
+
+
+def test_a_supervisor_loads_no_engine_and_no_curator():
+    """So a service that was killed is there again at once: its first process begins after a tenth of what it loads itself."""
+    code = (
+        "import sys; from curador.server.serving import ServeSettings; from curador.server.supervise import Supervisor;"
+        "from curador.study.file import read_study; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"curador.curator.curator", "sqlalchemy", "numpy", "duckdb", "pyarrow", "fastapi", "sqlglot"}
+    assert heavy & set(done.stdout.split()) == set()
 
 
 def test_a_study_that_cannot_be_served_is_refused(tmp_path):
