@@ -153,6 +153,46 @@ def test_requests_that_are_none_are_closed(service):
         assert b"HTTP/1.1 5" not in got
 
 
+MUCH = 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        (f"Content-Length: {MUCH}", [b"x" * 100_000] * 100),
+        (f"Content-Length: {MUCH}\r\nExpect: 100-continue", []),
+        ("Transfer-Encoding: chunked", [b"186a0\r\n" + b"x" * 100_000 + b"\r\n"] * 100),
+    ],
+)
+def test_a_body_of_ten_megabytes_is_refused_at_once(service, token, said, parts):
+    """Announced or grown: refused before it is there, the connection closed, one line in the log, and nothing spent."""
+    head = "POST /api/v1/answers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    before = refusals_of_size(service)
+    with service.client(token) as client:
+        spent = client.get("/budget").json()["spent"]
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as one:
+        one.sendall(f"{head}Authorization: Bearer {token}\r\n{said}\r\n\r\n".encode())
+        got = b""
+        with contextlib.suppress(OSError):
+            for part in parts:
+                one.sendall(part)
+        with contextlib.suppress(OSError):
+            while part := one.recv(65_536):
+                got += part
+    assert got.startswith(b"HTTP/1.1 413 ") or (parts and not got), "who goes on sending may be cut off unread"
+    until = time.monotonic() + 20
+    while refusals_of_size(service) == before and time.monotonic() < until:
+        time.sleep(0.02)
+    assert refusals_of_size(service) == before + 1
+    with service.client(token) as client:
+        assert client.get("/budget").json()["spent"] == spent
+
+
+def refusals_of_size(service):
+    """How many the log tells of."""
+    return sum(one.get("status") == 413 for one in lines_of(service.log))
+
+
 def test_the_log_of_a_service_holds_no_row_and_no_text(service, token):
     """Every line that it wrote meanwhile: of an answer, a refusal, a wrong token and a path that is none, at least."""
     with service.client(token) as client:
