@@ -187,16 +187,17 @@ def _is_key_of_its_select(listed: exp.Column, given: set[str]) -> bool:
     if select is None or read is None:
         return False
     sources = [read.this, *(join.this for join in select.args.get("joins") or ())]
-    plain = all(
-        isinstance(one, exp.Table)
-        and isinstance(one.this, exp.Identifier)
-        and one.name.lower().startswith("pg_")
-        and one.name.lower() not in given
-        and one.db.lower() in {"", "pg_catalog"}
-        and not (one.args.get("alias") and one.args["alias"].columns)
-        for one in sources
-    )
+    plain = all(_is_catalogue(source, given) for source in sources)
     return plain and _KEYS[listed.name.lower()] in {one.name.lower() for one in sources}
+
+
+def _is_catalogue(source: exp.Expr, given: set[str]) -> bool:
+    """Whether a FROM names a catalogue, whose columns have their own names."""
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return False
+    name, alias = source.name.lower(), source.args.get("alias")
+    renamed = alias is not None and bool(alias.columns)
+    return name.startswith("pg_") and name not in given and source.db.lower() in {"", "pg_catalog"} and not renamed
 
 
 def _endless() -> SqlProblem:
