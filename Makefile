@@ -112,7 +112,7 @@ bench-ledger: $(READY) ## the ledger of many askers: rates, cost, memory, growth
 bench-states: $(READY) ## this state of the sources and another by turns: make bench-states BEFORE=HEAD~10 (ten minutes)
 	$(BIN)/python bench/run.py --task B --before $(BEFORE)
 
-fuzz-http: $(READY) ## requests made from the OpenAPI document: no 5xx, no refusal that spends (REQUESTS=20000, half an hour)
+fuzz-http: $(READY) ## requests made from the OpenAPI document: no 5xx, no refusal that spends, no row told (REQUESTS=20000, ten minutes)
 	$(BIN)/python tests/server/fuzz_http.py $(or $(REQUESTS),20000)
 
 bench-service: $(READY) ## a service under load: 64 analysts, previews beside them, memory, slow clients (quiet machine, minutes)

@@ -36,13 +36,14 @@ deadline = 12
 
 [tables.people]
 source = "people.parquet"
+description = {about}
 unit = "id"
 unique = true
 
 [tables.people.columns]
 city = {{ type = "string", values = {cities} }}
 birth_year = {{ type = "integer", bounds = [1930, 2010] }}
-income = {{ type = "decimal", bounds = [0, 6000] }}
+income = {{ type = "decimal", bounds = [0, 6000], description = {earned} }}
 joined = {{ type = "date", bounds = ["2024-01-01", "2025-12-31"] }}
 {column} = {{ type = "integer", bounds = [0, 9] }}
 
@@ -77,6 +78,8 @@ class Names:
     unit: str = "person"
     column: str = "children"
     analyst: str = "bruno"
+    about: str = "Everybody who lives in one of eight towns."
+    earned: str = "A month, after taxes."
     cities: tuple[str, ...] = CITIES
 
 
@@ -108,6 +111,7 @@ def write_study(folder: Path, names: Names | None = None, *, every: int = 1) -> 
     place = folder / "study.toml"
     texts = "[" + ", ".join(_toml(one) for one in cities) + "]"
     said = {"name": names.study, "unit": names.unit, "column": names.column, "other": names.analyst}
+    said |= {"about": names.about, "earned": names.earned}
     text = STUDY.format(cities=texts, every=every, **{key: _toml(value) for key, value in said.items()})
     place.write_text(text, encoding="utf-8")
     return place

@@ -14,7 +14,13 @@ pytestmark = pytest.mark.slow
 
 BAD = hostile_texts.MARKUP[0]
 NAMES = Names(
-    study=BAD, unit="<b onclick=pwned()>", column=BAD, analyst="<img src=x onerror=pwned()>", cities=hostile_texts.ALL
+    study=BAD,
+    unit="<b onclick=pwned()>",
+    column=BAD,
+    analyst="<img src=x onerror=pwned()>",
+    about=" ".join((*hostile_texts.MARKUP, *hostile_texts.SIGNS)),
+    earned=hostile_texts.MARKUP[1],
+    cities=hostile_texts.ALL,
 )
 
 
@@ -74,6 +80,9 @@ def test_no_page_obeys_a_name(chromium, served, role, look):
             seen.turn_to(name)
             assert seen.hostile_faults() == [], name
         assert "<img src=x" in seen.page.title(), "the name of the study is a text"
+        if role == "owner":
+            seen.turn_to("study")
+            assert hostile_texts.MARKUP[1] in seen.page.locator("main").inner_text(), "so is a description"
 
 
 def test_completion_offers_a_hostile_name_as_a_text(chromium, served):

@@ -60,7 +60,7 @@ def test_an_analyst_asks_and_takes_the_answer_along(chromium, tmp_path):
         assert "cost 1 % of your budget" in head
         assert page.locator(".answer tbody tr").count() == 8
         assert page.locator(".answer svg[role=img]").count() == 2
-        assert page.locator(".answer").get_by_text("± 95 %").count() == 2
+        assert page.locator(".answer th.reach", has_text="± 95 %").count() == 2
         assert "stored" in ask(seen, BY_CITY).lower(), "the same question is free"
 
         for name, begins in {"CSV": b"city,n,n_low", "Arrow": b"\xff\xff\xff\xff", "Receipt": b"{", "Notebook": b"{"}.items():
@@ -226,6 +226,23 @@ def test_every_page_reads_well(chromium, served, look):
                 seen.shoot(f"{role}-{name}-{look}")
             seen.page.get_by_role("button", name="Log out").click()
             seen.page.get_by_label("Access token").wait_for()
+
+
+def test_an_answer_fits_a_phone_and_a_button_stands_beside_its_title(chromium, served):
+    """Two numbers with their ranges need no sideways scrolling; what a page is for stands in the row of its title."""
+    with watched(chromium, served, "phone-dark") as seen:
+        seen.login("analyst")
+        ask(seen, BY_CITY)
+        width = seen.page.locator(".answer .table-scroll").evaluate("(one) => one.scrollWidth - one.clientWidth")
+        assert width <= 0, f"{width} px of the table are not seen"
+        assert seen.page.locator(".answer td .under").first.is_visible(), "the range stands below its number"
+    with watched(chromium, served) as seen:
+        seen.login("owner")
+        seen.turn_to("tokens")
+        title, button = (seen.page.locator(f".page-head {one}").bounding_box() for one in ("h1", "button"))
+        assert button["x"] > title["x"] + title["width"], "beside it"
+        assert button["width"] < 300, "as wide as its text"
+        assert "asks nothing" in seen.page.locator("tbody tr", has_text="Auditor").inner_text()
 
 
 def test_first_paint(chromium, served, capsys):

@@ -85,6 +85,8 @@ NOT_STORED: dict[type, dict[str, str]] = {
         "allow_large_delta": "what the owner was warned of",
         "server": "where the ledger is kept",
     },
+    Table: {"description": "words of the owner's, which change no answer"},
+    Column: {"description": "words of the owner's, which change no answer"},
     Rappor: {"kind": "the optimal one, always"},
 }
 """Fields of persisted classes that are not stored, each with the reason. A new field is stored or stands here."""

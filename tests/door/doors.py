@@ -34,12 +34,13 @@ name = "patient"
 
 [tables.visits]
 source = "visits.parquet"
+description = "each time at the doctor's"
 unit = "user_id"
 caps = { rows = 10, groups = 4 }
 
 [tables.visits.columns]
 city = { type = "string", values = ["Bern", "Basel", "Chur"] }
-spent = { type = "float", bounds = [0, 500], nullable = false }
+spent = { type = "float", bounds = [0, 500], nullable = false, description = "paid at the counter" }
 price = { type = "decimal", bounds = [0, 100] }
 rating = { type = "integer", values = [1, 2, 3, 4, 5], nullable = true }
 paid = { type = "boolean" }

@@ -39,9 +39,9 @@ def psql(door, *commands, name="ana", env=None):
     ("command", "wanted"),
     [
         ("\\dt", ["public", "visits", "secrets", "towns"]),
-        ("\\dt+", ["visits", "private: answers are noisy; what is protected is one patient"]),
+        ("\\dt+", ["visits", "each time at the doctor's; private: answers are noisy; what is protected is one patient"]),
         ("\\d visits", ["user_id", "bigint", "spent", "double precision", "not null", "price", "numeric", "timestamp"]),
-        ("\\d+ visits", ["from 0 to 500", "one of Bern, Basel, Chur"]),
+        ("\\d+ visits", ["paid at the counter; from 0 to 500", "one of Bern, Basel, Chur"]),
         ("\\l", ["clinic", "UTF8"]),
         ("\\l+", ["clinic"]),
         ("\\du", ["analyst"]),
@@ -188,7 +188,7 @@ def test_sqlalchemy_reflects(unspent, engine):
     types = {one["name"]: str(one["type"]) for one in found.get_columns("visits")}
     assert types["spent"] == "DOUBLE PRECISION"
     assert types["day"] == "DATE"
-    assert found.get_table_comment("visits")["text"].startswith("private")
+    assert "; private: answers are noisy" in found.get_table_comment("visits")["text"]
     assert found.get_pk_constraint("visits")["constrained_columns"] == []
     assert found.get_foreign_keys("visits") == []
     assert found.get_indexes("visits") == []

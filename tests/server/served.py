@@ -42,11 +42,12 @@ name = "customer"
 
 [tables.visits]
 source = "visits-canary-7f3a91.parquet"
+description = "each time in the shop"
 unit = "user"
 caps = { rows = 10, groups = 5 }
 [tables.visits.columns]
 city = { type = "string", values = ["=1+1", "c1", "c2"] }
-spent = { type = "float", bounds = [0, 500] }
+spent = { type = "float", bounds = [0, 500], description = "paid at the till" }
 
 [tables.secrets]
 source = "secrets-canary-7f3a91.parquet"

@@ -142,6 +142,14 @@ def test_a_route_that_the_table_does_not_know_cannot_be_served(served, monkeypat
         application._require_table(FastAPI())  # noqa: SLF001 -- what a service begins with
 
 
+def test_tables_are_told_with_what_the_owner_says_of_them(served):
+    """Descriptions of tables and columns; nothing where nothing was said."""
+    (table,) = served.send("ana", "GET", "/tables").json()["tables"]
+    assert table["description"] == "each time in the shop"
+    told = {column["name"]: column["description"] for column in table["columns"]}
+    assert told == {"user": None, "city": None, "spent": "paid at the till", "remark": None}
+
+
 def test_an_analyst_is_told_of_no_other_and_of_no_hidden_table(served, answered):
     """Neither names, nor texts, nor tables that are somebody else's."""
     served.ask("bob", "SELECT COUNT(*) AS of_bob FROM visits", spend="2%")

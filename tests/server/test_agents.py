@@ -117,6 +117,10 @@ def test_hostile_keys_arrive_as_data(service):
     assert [tool.name for tool in tools] == ["tables", "preview", "ask", "budget"]
     assert [result.is_error for result in results] == [False] * 5
     assert [faults_of(result) for result in results] == [[]] * 5
+    (table,) = results[0].structured_content["tables"]
+    spent = next(column for column in table["columns"] if column["name"] == "spent")
+    assert table["description"] == spent["description"]
+    assert table["description"].endswith("…"), "what the owner says of it, cut"
     for answer in results[2:4]:
         rows = answer.structured_content["rows"]
         assert len(rows) == len(HOSTILE)  # no two of them became one

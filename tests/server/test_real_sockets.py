@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -21,8 +24,11 @@ ASK = {"question": QUESTION, "options": {"spend": "1%"}}
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """A service on a clock of half a second."""
-    with running(tmp_path_factory.mktemp("wire"), tick="0.5", when_ready=False, workers=1) as one:
+    """A service on a clock of half a second, with a port for operators."""
+    metrics = free_port()
+    flags = ("--metrics-port", str(metrics))
+    with running(tmp_path_factory.mktemp("wire"), *flags, tick="0.5", when_ready=False, workers=1) as one:
+        one.metrics = f"http://127.0.0.1:{metrics}/metrics"
         yield one
 
 
@@ -147,6 +153,46 @@ def test_requests_that_are_none_are_closed(service):
         assert b"HTTP/1.1 5" not in got
 
 
+MUCH = 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        (f"Content-Length: {MUCH}", [b"x" * 100_000] * 100),
+        (f"Content-Length: {MUCH}\r\nExpect: 100-continue", []),
+        ("Transfer-Encoding: chunked", [b"186a0\r\n" + b"x" * 100_000 + b"\r\n"] * 100),
+    ],
+)
+def test_a_body_of_ten_megabytes_is_refused_at_once(service, token, said, parts):
+    """Announced or grown: refused before it is there, the connection closed, one line in the log, and nothing spent."""
+    head = "POST /api/v1/answers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    before = refusals_of_size(service)
+    with service.client(token) as client:
+        spent = client.get("/budget").json()["spent"]
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as one:
+        one.sendall(f"{head}Authorization: Bearer {token}\r\n{said}\r\n\r\n".encode())
+        got = b""
+        with contextlib.suppress(OSError):
+            for part in parts:
+                one.sendall(part)
+        with contextlib.suppress(OSError):
+            while part := one.recv(65_536):
+                got += part
+    assert got.startswith(b"HTTP/1.1 413 ") or (parts and not got), "who goes on sending may be cut off unread"
+    until = time.monotonic() + 20
+    while refusals_of_size(service) == before and time.monotonic() < until:
+        time.sleep(0.02)
+    assert refusals_of_size(service) == before + 1
+    with service.client(token) as client:
+        assert client.get("/budget").json()["spent"] == spent
+
+
+def refusals_of_size(service):
+    """How many the log tells of."""
+    return sum(one.get("status") == 413 for one in lines_of(service.log))
+
+
 def test_the_log_of_a_service_holds_no_row_and_no_text(service, token):
     """Every line that it wrote meanwhile: of an answer, a refusal, a wrong token and a path that is none, at least."""
     with service.client(token) as client:
@@ -159,6 +205,28 @@ def test_the_log_of_a_service_holds_no_row_and_no_text(service, token):
     assert CANARY not in written
     assert "SELECT" not in written
     assert {200, 400, 401, 404} <= {one.get("status") for one in lines_of(service.log)}
+
+
+def test_operators_are_told_numbers_alone(service, token):
+    """On loopback: routes, statuses, whole ticks; no label by analyst, token, table or question, and no name of any."""
+    with service.client(token) as client:
+        assert client.post("/previews", json=ASK).status_code == 200
+        assert client.post("/previews", json={**ASK, "question": f"SELECT {CANARY} FROM visits"}).status_code == 400
+        ids = client.get("/me").json()["token"]
+    told = httpx.get(service.metrics, timeout=20).text
+    lines = [line for line in told.splitlines() if not line.startswith("#")]
+    labels = {name for line in lines for name in re.findall(r'[{,]([a-z_]+)="', line)}
+    assert labels <= {"route", "status", "le"}
+    assert any(line.startswith('curador_requests_total{route="/api/v1/previews",status="400"}') for line in lines)
+    ticks = {float(one) for line in lines for one in re.findall(r'le="([^"+]+)"', line)}
+    assert ticks
+    assert all(one == int(one) for one in ticks)
+    ours = [line for line in lines if line.startswith("curador_request_ticks_sum")]
+    assert ours
+    assert all(float(line.rpartition(" ")[2]).is_integer() for line in ours), "no duration is finer than a tick"
+    for text in (ids, "ana", "visits", CANARY, "SELECT", token):
+        assert text not in told.replace("/api/v1/", "")
+    assert httpx.get(f"{service.url}/metrics", timeout=20).status_code == 404
 
 
 # ---- kills ---------------------------------------------------------------------------------------------------------------
@@ -337,6 +405,17 @@ def test_a_declared_proxy_lets_it_listen():
     assert "dp.example.org" in settings.guard.hosts
     assert "0.0.0.0" not in settings.guard.hosts  # noqa: S104
     assert settings.guard.secure
+
+
+def test_a_supervisor_loads_no_engine_and_no_curator():
+    """So a service that was killed is there again at once: its first process begins after a tenth of what it loads itself."""
+    code = (
+        "import sys; from curador.server.serving import ServeSettings; from curador.server.supervise import Supervisor;"
+        "from curador.study.file import read_study; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"curador.curator.curator", "sqlalchemy", "numpy", "duckdb", "pyarrow", "fastapi", "sqlglot"}
+    assert heavy & set(done.stdout.split()) == set()
 
 
 def test_a_study_that_cannot_be_served_is_refused(tmp_path):

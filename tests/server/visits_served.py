@@ -31,11 +31,12 @@ deadline = "30 s"
 
 [tables.visits]
 source = "visits.parquet"
+description = {about}
 unit = "user_id"
 caps = {{ rows = 5, groups = 3 }}
 
 [tables.visits.columns]
-spent = {{ type = "float", bounds = [0, 500] }}
+spent = {{ type = "float", bounds = [0, 500], description = {about} }}
 city = {{ type = "string", values = {cities} }}
 
 [analysts]
@@ -47,7 +48,7 @@ COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
 def write_study(folder, cities=("Lima", "Quito", "Cuzco"), people=600, seed=1):
-    """A study of visits; cities are declared, and shops are found privately."""
+    """A study of visits; cities are declared, and told in descriptions; shops are found privately."""
     import json
 
     rng = np.random.default_rng(seed)
@@ -60,7 +61,9 @@ def write_study(folder, cities=("Lima", "Quito", "Cuzco"), people=600, seed=1):
     }
     pq.write_table(pa.table(visits), folder / "visits.parquet")
     file = folder / "study.toml"
-    file.write_text(STUDY.format(cities=json.dumps(list(cities), ensure_ascii=False)), encoding="utf-8")
+    said = {"cities": list(cities), "about": "; ".join(cities)[:1000]}
+    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in said.items()}
+    file.write_text(STUDY.format(**texts), encoding="utf-8")
     return file
 
 

@@ -57,11 +57,12 @@ def _share(study: Study, analyst: str | None) -> Fraction:
 
 def log_lines(ledger: Ledger, analyst: str | None) -> list[dict[str, Any]]:
     """Return the entries as plain values; None: the owner, who sees all of them."""
-    given = ledger.given_again()
+    entries = list(ledger.entries(analyst=ALL if analyst is None else analyst))
+    given = ledger.given_again()  # after the entries, which write down what was counted and waits
     if analyst is None:
-        return [_line(entry, owner=True, times=given.get(entry.id, 1)) for entry in ledger.entries(analyst=ALL)]
+        return [_line(entry, owner=True, times=given.get(entry.id, 1)) for entry in entries]
     asked: dict[str, list[Entry]] = {}
-    for entry in ledger.entries(analyst=analyst):
+    for entry in entries:
         begun = asked.get(entry.refers or "") if entry.kind.settles else None
         if begun is None:
             asked[entry.id] = [entry]

@@ -96,6 +96,15 @@ class Asker(QuestionVerbs):
                 raise InvalidParameter.must_be("questions", "at least one", "none")
             return previews_of([_preview(session, one, options) for one in question])
 
+    def _look_ahead(
+        self, questions: Sequence[str], options: QuestionOptions
+    ) -> list[tuple[Preview, tuple[AnswerColumn, ...]]]:
+        """Return the preview of each question with the columns of its answer, all of it told at one moment."""
+        session = self._session
+        with session.told():
+            session.ledger.require_admitted(None, session.version)
+            return [_look_ahead(session, one, options) for one in questions]
+
     def _ask(self, question: str, options: QuestionOptions, *, fresh: bool, ticket: Ticket = PLAIN) -> Answer:
         session, answering = self._session, False
         with session.told(lambda: answering):
@@ -126,8 +135,7 @@ class Asker(QuestionVerbs):
         session = self._session
         with session.told():
             session.ledger.require_admitted(None, session.version)
-            lacks = lacks_survey(session, question, options)
-            return columns_ahead(price_question(trial_session(session, 1) if lacks else session, question, options))
+            return _columns(session, question, options)
 
     def explain(
         self,
@@ -252,7 +260,22 @@ class Curator(Asker):
 def _preview(session: Session, text: str, options: QuestionOptions) -> Preview:
     if lacks_survey(session, text, options):
         return preview_by_cap(session, text, options)
-    question = price_question(session, text, options)
+    return _preview_priced(session, price_question(session, text, options))
+
+
+def _columns(session: Session, text: str, options: QuestionOptions) -> tuple[AnswerColumn, ...]:
+    lacks = lacks_survey(session, text, options)
+    return columns_ahead(price_question(trial_session(session, 1) if lacks else session, text, options))
+
+
+def _look_ahead(session: Session, text: str, options: QuestionOptions) -> tuple[Preview, tuple[AnswerColumn, ...]]:
+    if lacks_survey(session, text, options):
+        return preview_by_cap(session, text, options), _columns(session, text, options)
+    question = price_question(session, text, options)  # once for both
+    return _preview_priced(session, question), columns_ahead(question)
+
+
+def _preview_priced(session: Session, question: PricedQuestion | FindingQuestion) -> Preview:
     try_question_out(question)
     return preview_of(
         question,

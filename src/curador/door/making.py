@@ -27,8 +27,16 @@ MOST_GENERATED = 10_000
 _MAKING = frozenset({"generate_series", "repeat", "lpad", "rpad"})
 _SERIES = (exp.GenerateSeries, exp.ExplodingGenerateSeries)
 _CALLS = (*_SERIES, exp.Repeat, exp.Pad)
-_KEYS = frozenset({"conkey", "confkey", "indkey", "indoption", "partattrs", "prattrs", "stxkeys"})
-"""Lists of columns in catalogues."""
+_KEYS = {
+    "conkey": "pg_constraint",
+    "confkey": "pg_constraint",
+    "indkey": "pg_index",
+    "indoption": "pg_index",
+    "partattrs": "pg_partitioned_table",
+    "prattrs": "pg_publication_rel",
+    "stxkeys": "pg_statistic_ext",
+}
+"""Lists of columns in catalogues, and whose they are."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800, "month": 2_419_200, "year": 31_536_000}
 """Of the shortest one of a kind."""
 _MOMENTS = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ})
@@ -156,18 +164,40 @@ def _is_key(listed: exp.Expr, tree: exp.Expr) -> bool:
     """Whether it is a catalogue's own list of columns: any other array, or text, may have a place of any number."""
     if isinstance(listed, exp.Cast) and listed.to.this == exp.DType.ARRAY:
         listed = listed.this
-    if not isinstance(listed, exp.Column) or listed.name.lower() not in _KEYS or not listed.table:
+    if not isinstance(listed, exp.Column) or listed.name.lower() not in _KEYS:
         return False
+    given = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    if not listed.table:
+        return _is_key_of_its_select(listed, given)
     source = listed.table.lower()
     named = [one for one in tree.find_all(exp.TableAlias) if one.name.lower() == source]
     tables = [one for one in tree.find_all(exp.Table) if one.alias_or_name.lower() == source]
-    given = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     return (
         bool(tables)
         and all(isinstance(one.parent, exp.Table) and not one.columns for one in named)
         and all(isinstance(one.this, exp.Identifier) and one.name.lower().startswith("pg_") for one in tables)
         and not {one.name.lower() for one in tables} & given
     )
+
+
+def _is_key_of_its_select(listed: exp.Column, given: set[str]) -> bool:
+    """Whether a name without a table is of the catalogue that has it: one that its SELECT reads, beside catalogues alone."""
+    select = listed.find_ancestor(exp.Select)
+    read = None if select is None else select.args.get("from_")
+    if select is None or read is None:
+        return False
+    sources = [read.this, *(join.this for join in select.args.get("joins") or ())]
+    plain = all(_is_catalogue(source, given) for source in sources)
+    return plain and _KEYS[listed.name.lower()] in {one.name.lower() for one in sources}
+
+
+def _is_catalogue(source: exp.Expr, given: set[str]) -> bool:
+    """Whether a FROM names a catalogue, whose columns have their own names."""
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return False
+    name, alias = source.name.lower(), source.args.get("alias")
+    renamed = alias is not None and bool(alias.columns)
+    return name.startswith("pg_") and name not in given and source.db.lower() in {"", "pg_catalog"} and not renamed
 
 
 def _endless() -> SqlProblem:

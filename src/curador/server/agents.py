@@ -159,12 +159,13 @@ def _told(value: Any) -> Any:
 
 
 def _tables(described: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = ("name", "type", "bounds", "values", "nullable")
+    wanted = ("name", "description", "type", "bounds", "values", "nullable")
     return {
         "unit": _told(described["unit"]),
         "tables": [
             {
                 "name": _told(table["name"]),
+                "description": _told(table["description"]),
                 "public": table["public"],
                 "caps": _told(table["caps"]),
                 "columns": [{name: _told(column[name]) for name in wanted} for column in table["columns"]],

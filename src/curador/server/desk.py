@@ -41,8 +41,8 @@ MOST_WAITING_EACH: Final = 64
 """Of one token."""
 STREAMS: Final = 16
 """Streams of events of one token."""
-WATCH: Final = 1.0
-"""Seconds at most between two looks at whether a token is still in force."""
+WATCH: Final = 0.5
+"""Seconds at most between two looks at whether a token is still in force: what it opened ends within a second."""
 POLL: Final = 0.1
 FORGET_EVERY: Final = 3600.0
 TAKE_OVER_EVERY: Final = 2.0

@@ -139,7 +139,7 @@ def _table_body(known: TableSchema, unit_name: str) -> dict[str, Any]:
     table = known.table
     return {
         "name": table.name,
-        "description": None,
+        "description": table.description,
         "public": table.public,
         "unit": None if table.public else owner_text(table.unit),
         "unit_name": None if table.public else unit_name,
@@ -148,7 +148,7 @@ def _table_body(known: TableSchema, unit_name: str) -> dict[str, Any]:
             {
                 "name": field.name,
                 "type": field.type.value,
-                "description": None,
+                "description": None if field.declared is None else field.declared.description,
                 "bounds": None if field.declared is None or field.declared.bounds is None else _values(field.declared.bounds),
                 "values": None if field.declared is None or field.declared.values is None else _values(field.declared.values),
                 "nullable": field.nullable,

@@ -16,6 +16,7 @@ from curador.curator.options import QuestionOptions
 from curador.errors import CuradorError, InvalidParameter
 from curador.server import jobs, models, reports, sessions, streams
 from curador.server.access import PREFIX
+from curador.server.desk import WATCH
 from curador.server.gate import GuardedRoute, problem_response
 from curador.server.jobs import Outcome
 from curador.server.service import to_json
@@ -305,7 +306,7 @@ class _Stream(StreamingResponse):
 
 
 async def _events(desk: Desk, service: Service, caller: Caller, job: str) -> AsyncIterator[bytes]:
-    """Look at public moments, which are no later than the token's end plus a second."""
+    """Look at public moments, and between them whether the token is in force."""
     step, said = service.tick or 1.0, ""
     looked = 0.0
     while True:
@@ -323,7 +324,7 @@ async def _events(desk: Desk, service: Service, caller: Caller, job: str) -> Asy
         looked = time.monotonic()
         moment = (looked // step + 1) * step
         while (left := moment - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, 1.0))
+            await asyncio.sleep(min(left, WATCH))
             try:
                 service.still(caller)
             except CuradorError:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from curador.curator.curator import Curator, open_study
 from curador.curator.options import QuestionOptions
+from curador.curator.previewing import previews_of
 from curador.curator.session import Session
 from curador.curator.ticket import Ticket
 from curador.errors import BudgetExceeded, CuradorError, Failed, InvalidParameter, InvalidStudy, NotAllowed, Refused
@@ -107,8 +108,6 @@ class Service:
         self._lock = threading.Lock()
         self._sandboxes = Sandboxes(self.curator.study, settings.made_up)
         self._stopping = False
-        self._checked: tuple[str, dict[str, Any]] | None = None
-        self._checking = threading.Lock()
 
     @classmethod
     def open(cls, study: Path | str, *, settings: ServiceSettings | None = None) -> Service:
@@ -238,8 +237,8 @@ class Service:
 
     def preview_body(self, caller: Caller, question: str, options: QuestionOptions) -> dict[str, Any]:
         """Return a preview with the columns of its answer, as plain values."""
-        found = self.preview(caller, question, options)
-        return rendering.preview_body(found, self.columns(caller, question, options))  # type: ignore[arg-type]  # of one question
+        ((found, columns),) = self._look_ahead(caller, [question], options)
+        return rendering.preview_body(found, columns)
 
     def budget(self, caller: Caller) -> dict[str, Any]:
         """Return the budget as the caller may see it: the own share, or all of it for owner and auditor."""
@@ -582,8 +581,14 @@ class Service:
 
     def previews_body(self, caller: Caller, questions: Sequence[str], options: QuestionOptions) -> dict[str, Any]:
         """Return the previews of several questions as plain values."""
-        found = self.preview(caller, questions, options)
-        return rendering.previews_body(found, [self.columns(caller, one, options) for one in questions])
+        found = self._look_ahead(caller, questions, options)
+        return rendering.previews_body(previews_of([one for one, _ in found]), [columns for _, columns in found])
+
+    def _look_ahead(self, caller: Caller, questions: Sequence[str], options: QuestionOptions) -> list[Any]:
+        """Previews with columns, told at one moment however many they are."""
+        asker = self._asking(caller)
+        with self._telling():
+            return asker._look_ahead(questions, options)  # noqa: SLF001 -- options as a value
 
     # ---- the owner's and the auditor's ------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""What is said to `curador serve`, and what of it is refused before anything begins."""
+"""What is said to `curador serve`, and what of it is refused before anything begins.
+
+The supervisor imports this and little else, so that its processes begin at once: no curator, no engine.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import ipaddress
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from curador.errors import InvalidParameter, require
-from curador.server.guard import LOOPBACK, GuardSettings
-from curador.server.service import ServiceSettings
+
+if TYPE_CHECKING:
+    from curador.server.guard import GuardSettings
+    from curador.server.service import ServiceSettings
 
 MOST_WORKERS: Final = 64
 
@@ -77,6 +82,8 @@ class ServeSettings:
     @property
     def guard(self) -> GuardSettings:
         """What the guard must know."""
+        from curador.server.guard import LOOPBACK, GuardSettings
+
         named = set(LOOPBACK)
         if not is_loopback(self.host) and _is_address(self.host) and not ipaddress.ip_address(self.host).is_unspecified:
             named.add(f"[{self.host}]" if ":" in self.host else self.host)
@@ -87,6 +94,8 @@ class ServeSettings:
     @property
     def service(self) -> ServiceSettings:
         """What the service must know."""
+        from curador.server.service import ServiceSettings
+
         often = {"rate": self.rate, "burst": 4 * self.rate}
         if self.oidc_issuer is None or self.oidc_audience is None:
             return ServiceSettings(when_ready=self.when_ready, **often)

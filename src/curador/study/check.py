@@ -18,6 +18,7 @@ from curador.study.rules import (
     NAME,
     Where,
     broken_rule,
+    check_description,
     did_you_mean,
     dotted_path,
     is_name,
@@ -48,6 +49,7 @@ def check_table(table: Table) -> None:
         raise broken_rule(where, NAME, table.name)
     if not is_text(table.source, LONGEST_SOURCE):
         raise broken_rule((*where, "source"), 'a file, a glob, a DuckDB file with #table, or "frame"', table.source)
+    check_description((*where, "description"), table.description)
     _check_names(where, table)
     if table.unit is None:
         _check_public(where, table)

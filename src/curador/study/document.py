@@ -120,6 +120,7 @@ class RawColumn(_Raw):
     values: list[Any] | None = None
     nullable: bool | None = None
     length: int | None = None
+    description: str | None = None
 
 
 def _kind_of_unit(value: object) -> str:
@@ -137,6 +138,7 @@ class RawTable(_Raw):
     caps_max: RawCaps | None = None
     key: list[str] | None = None
     format: dict[str, Any] | None = None
+    description: str | None = None
     columns: dict[str, RawColumn] = {}
 
 
@@ -333,6 +335,7 @@ def _table(name: str, raw: RawTable, names: Sequence[str]) -> Table:
         caps_max=None if raw.caps_max is None else _caps(raw.caps_max, where, "caps_max", usual),
         key=tuple(raw.key or ()),
         format=None if raw.format is None else format_from(raw.format, (*where, "format")),
+        description=raw.description,
     )
 
 
@@ -392,6 +395,7 @@ def _column(table: str, name: str, raw: RawColumn) -> Column:
             values=raw.values,  # type: ignore[arg-type]
             nullable=raw.values is None if raw.nullable is None else raw.nullable,
             length=raw.length,
+            description=raw.description,
         )
     except InvalidStudy as rule:
         raise move_under(rule, "tables", table, "columns") from None

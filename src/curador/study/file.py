@@ -295,6 +295,8 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
 
 def _table_lines(study: Study, table: Table) -> Iterator[str]:
     yield from ("", f"[tables.{key_text(table.name)}]", f"source = {value_text(table.source)}")
+    if table.description is not None:
+        yield f"description = {value_text(table.description)}"
     if table.format is not None:
         yield f"format = {value_text(table.format.said())}"
     if table.public:
@@ -342,6 +344,8 @@ def _column(column: Column) -> dict[str, object]:
         named["nullable"] = column.nullable
     if column.length is not None:
         named["length"] = column.length
+    if column.description is not None:
+        named["description"] = column.description
     return named
 
 

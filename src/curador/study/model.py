@@ -37,7 +37,17 @@ from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
 from curador.study.formats import FileFormat
-from curador.study.rules import NAME, broken_rule, column_bounds, column_length, column_type, column_values, is_name, is_text
+from curador.study.rules import (
+    NAME,
+    broken_rule,
+    check_description,
+    column_bounds,
+    column_length,
+    column_type,
+    column_values,
+    is_name,
+    is_text,
+)
 from curador.study.values import (
     DURATION,
     LONGEST_NUMBER,
@@ -84,6 +94,7 @@ class Column:
     nullable whether NULL may stand there. Default: true, except where `values` lists what may stand there;
              then NULL is a group of its own only if nullable was said
     length   the declared maximum of LENGTH of a string
+    description  what it is about, for people who ask; it changes no answer, and is in no fingerprint
     """
 
     name: str
@@ -92,10 +103,12 @@ class Column:
     values: tuple[Value, ...] | None = None
     nullable: bool = True
     length: int | None = None
+    description: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
             raise broken_rule((str(self.name),), NAME, self.name)
+        check_description((self.name, "description"), self.description)
         kind = column_type(self.name, self.type)
         length = column_length(self.name, kind, self.length)
         object.__setattr__(self, "type", kind)
@@ -196,6 +209,8 @@ class Table:
     """Of a public table: columns that together are unique (checked when it is read)."""
     format: FileFormat | None = None
     """How the texts of its source are read; None: as programs write them."""
+    description: str | None = field(default=None, compare=False)
+    """What it is about, for people who ask; it changes no answer, and is in no fingerprint."""
 
     def __post_init__(self) -> None:
         from curador.study.check import check_table

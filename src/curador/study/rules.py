@@ -29,6 +29,7 @@ Where: TypeAlias = tuple[str | int, ...]
 LONGEST_NAME = 200
 MOST_VALUES = 100_000
 LONGEST_STRING = 1_000_000_000
+LONGEST_DESCRIPTION = 1_000
 
 NAME = 'a name of 1 to 200 characters, without NUL, that does not begin with "__"'
 
@@ -67,6 +68,12 @@ def is_text(value: object, longest: int = LONGEST_NAME) -> bool:
     if not isinstance(value, str) or not 1 <= len(value) <= longest or "\0" in value:
         return False
     return not any(0xD800 <= ord(character) <= 0xDFFF for character in value)
+
+
+def check_description(where: Where, value: object) -> None:
+    """Refuse what is no short text that says what a table or a column is about."""
+    if value is not None and not is_text(value, LONGEST_DESCRIPTION):
+        raise broken_rule(where, f"a text of 1 to {LONGEST_DESCRIPTION:,} characters, without NUL", value)
 
 
 def is_name(value: object) -> bool:

@@ -1,5 +1,7 @@
 """Functions that make rows or letters are let through only where what is written down says that they are few."""
 
+# ruff: noqa: E501 -- statements stand side by side
+
 import pytest
 
 from curador.door.problems import SqlProblem
@@ -16,6 +18,8 @@ FEW = [
     "SELECT generate_series(1, array_upper(string_to_array(current_setting('search_path'), ','), 1))",
     "SELECT pg_catalog.generate_series(0, pg_catalog.array_upper(p.prattrs::pg_catalog.int2[], 1)) FROM pg_publication_rel p",
     "SELECT generate_series(array_lower(c.conkey, 1), array_upper(c.conkey, 1)) FROM pg_constraint c",
+    "SELECT generate_series(array_lower(conkey, 1), array_upper(conkey, 1)) FROM pg_catalog.pg_constraint k, pg_class c WHERE true",
+    "SELECT i FROM (SELECT generate_series(1, array_upper(indkey, 1)) AS i FROM pg_index) x",
     "SELECT repeat(relname, 3), lpad(relname, 10, '-'), rpad('a', 5) FROM pg_class",
 ]
 
@@ -42,7 +46,14 @@ MANY = [
     "SELECT generate_series(1, array_upper(c.conkey, 1)) FROM (VALUES ('[9999999:9999999]={1}'::int[])) c(conkey)",
     "WITH pg_c AS (SELECT '[9999:9999]={1}'::int[] conkey) SELECT generate_series(1, array_upper(pg_c.conkey, 1)) FROM pg_c",
     "SELECT generate_series(1, array_upper(c.conkey, 1)) FROM pg_constraint c, (SELECT name::int[] conkey FROM pg_cursors) c",
-    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_constraint",
+    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_class",
+    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_index",
+    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_constraint k, (SELECT '[9999999:9999999]={1}'::int[] AS x) c",
+    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_constraint k(x, conkey)",
+    "SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_cursors pg_constraint",
+    "WITH pg_constraint AS (SELECT '[99999:99999]={1}'::int[] conkey) SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_constraint",
+    "SELECT (SELECT generate_series(1, array_upper(conkey, 1)) FROM pg_class LIMIT 1) FROM (VALUES ('[99999:99999]={1}'::int[])) v(conkey)",
+    "SELECT generate_series(1, array_upper(conkey, 1))",
     "SELECT generate_series(DATE '1000-01-01', DATE '2024-12-31', INTERVAL '1 second')",
     "SELECT generate_series('2024-01-01'::date, '2024-12-31', '1 microsecond')",
     "SELECT generate_series('-infinity'::timestamp, 'infinity', '1 day')",

@@ -290,7 +290,7 @@ BAD_FILES = [
         "table key",
         change('source = "visits.parquet"', 'sorce = "visits.parquet"'),
         6,
-        "[tables.visits] sorce must be a known key (caps, caps_max, columns, format, key, public, source, unique, unit); got 'sorce'.",
+        "[tables.visits] sorce must be a known key (caps, caps_max, columns, description, format, key, public, source, unique, unit); got 'sorce'.",
         "did you mean source?",
     ),
     Bad(
@@ -612,7 +612,7 @@ BAD_FILES = [
         "column key",
         column('spent = { type = "float", bound = [0, 1] }'),
         9,
-        "[tables.visits.columns] spent.bound must be a known key (bounds, length, nullable, type, values); got 'bound'.",
+        "[tables.visits.columns] spent.bound must be a known key (bounds, description, length, nullable, type, values); got 'bound'.",
         "did you mean bounds?",
     ),
     Bad(
@@ -855,6 +855,12 @@ BAD_FILES = [
         column('spent = { type = "string", length = 0 }'),
         9,
         "[tables.visits.columns] spent.length must be a whole number from 1 to 1,000,000,000; got 0.",
+    ),
+    Bad(
+        "description empty",
+        column('spent = { type = "float", description = "" }'),
+        9,
+        "[tables.visits.columns] spent.description must be a text of 1 to 1,000 characters, without NUL; got ''.",
     ),
     Bad(
         "nullable text",

@@ -341,6 +341,27 @@ def test_a_study_reads_back():
     assert read(study.to_toml()).digest == study.digest
 
 
+def test_a_description_is_kept_and_means_nothing():
+    """Tables and columns say what they are about; answers, fingerprints and equality are as without it."""
+    about = 'rows "of" people\n☃ = 1'
+    table = Table("x", "x.csv", UnitRow(), columns=(Column("a", Type.FLOAT, description=about),), description=f"{about}!")
+    plain = replace(table, columns=(Column("a", Type.FLOAT),), description=None)
+    study, other = (Study("s", (one,), Budget(epsilon=1), Path("s.ledger"), folder=HERE) for one in (table, plain))
+
+    found = read(study.to_toml()).tables[0]
+    assert (found.description, found.columns[0].description) == (f"{about}!", about)
+    assert "description" not in other.to_toml()
+    assert (study.digest, study) == (other.digest, other)
+
+
+@pytest.mark.parametrize("wrong", ["", "a" * 1_001, "a\0", 3, "\ud800"])
+def test_a_description_is_a_short_text(wrong):
+    with pytest.raises(InvalidStudy, match="description must be a text of 1 to 1,000 characters, without NUL"):
+        Column("a", Type.FLOAT, description=wrong)
+    with pytest.raises(InvalidStudy, match=r"tables\.x\.description must be a text"):
+        Table("x", "x.csv", UnitRow(), description=wrong)
+
+
 BASE = read(WHOLE)
 
 
