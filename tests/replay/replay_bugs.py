@@ -6,6 +6,8 @@ A bug is a function that patches the product by `monkeypatch`. The judge must fi
 import dataclasses
 import hashlib
 
+import pyarrow.parquet as pq
+
 from curador.curator import asking, finding, survey
 from curador.curator import curator as buying
 from curador.curator import session as session_module
@@ -16,11 +18,13 @@ from curador.engines.lower import block as lowered_block
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
+from curador.ledger.amounts import NOTHING
 from curador.plan import aggregates, build, counting, listing, ownership, sensitivity, work
 from curador.plan.functions import RANGES
 from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
 from curador.query.tree import Call, Filter, Literal, Ref, UnitGroup
+from curador.study.model import Caps
 from curador.study.values import Type
 
 
@@ -537,7 +541,33 @@ def counted_by_what_is_there(patch):
     _wrapped(patch, asking.PricedQuestion, "_tallied", tally)
 
 
+def facts_become_declarations(patch):
+    """What an owner is shown of rows is taken over: tables without declared caps get one as soon as the study is opened."""
+
+    def opened(plain, *given):
+        study = plain(*given)
+        units = pq.read_table(study.folder / "visits.parquet", columns=["id"])["id"].to_pylist()
+        fact = Caps(rows=1 + len(set(units)))  # as good as any: it moves with one unit
+        tables = tuple(dataclasses.replace(one, caps=fact) if one.surveyed else one for one in study.tables)
+        return dataclasses.replace(study, tables=tables)
+
+    _wrapped(patch, buying, "study_of", opened)
+
+
+def counts_are_never_charged(patch):
+    """A second budget beside the first: units of own rows are counted for nothing."""
+    _wrapped(patch, finding, "cost_of", lambda _plain, _priced: NOTHING)
+
+
+def survey_is_never_charged(patch):
+    """A second budget beside the first: the survey is measured as it is, and the ledger hears of the least spend."""
+    _wrapped(patch, survey, "cost_of", lambda _plain, _priced: NOTHING)
+
+
 SURVEY_BUGS = [
+    facts_become_declarations,
+    counts_are_never_charged,
+    survey_is_never_charged,
     caps_from_exact_counts,
     own_caps_from_exact_counts,
     rows_instead_of_units,
