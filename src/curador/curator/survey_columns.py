@@ -331,6 +331,8 @@ def _reach(noise: StepNoise, weights: NDArray[np.float64], chance: float) -> NDA
 
 def share_sentence(share: float, between: tuple[float, float]) -> str:
     """Return a share with the interval in which it lies: the interval, rounded outwards, holds what is told."""
+    if between == (0.0, 1.0):
+        return "a share that is not known"
     low, high = 100 * between[0], 100 * between[1]
     about = min(max(100 * share, low), high)
     return f"about {about:.2g} % ({math.floor(10 * low) / 10:g} – {math.ceil(10 * high) / 10:g} %)"
