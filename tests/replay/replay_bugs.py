@@ -18,11 +18,11 @@ from curador.engines.lower import block as lowered_block
 from curador.engines.lower import dialect_duckdb
 from curador.engines.lower import relation as lowered_relation
 from curador.engines.lower.aggregates import TALLIES, BesideOthers, OwnPart
-from curador.ledger.amounts import NOTHING
 from curador.plan import aggregates, build, counting, listing, ownership, sensitivity, work
 from curador.plan.functions import RANGES
 from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
+from curador.privacy.losses import Concentrated
 from curador.query.tree import Call, Filter, Literal, Ref, UnitGroup
 from curador.study.model import Caps
 from curador.study.values import Type
@@ -555,13 +555,28 @@ def facts_become_declarations(patch):
 
 
 def counts_are_never_charged(patch):
-    """A second budget beside the first: units of own rows are counted for nothing."""
-    _wrapped(patch, finding, "cost_of", lambda _plain, _priced: NOTHING)
+    """A second budget beside the first: units of own rows are counted, and the ledger hears of the main part alone."""
+    plain = finding.FindingQuestion.request.func
+
+    def request(question):
+        kind = question.session.limits.kind
+        amounts = finding._amounts_of(kind, question.promised).most(question.session.least)  # noqa: SLF001
+        return dataclasses.replace(plain(question), amounts=amounts, losses=(question.promise.to_record(),))
+
+    patch.setattr(finding.FindingQuestion, "request", property(request))
 
 
 def survey_is_never_charged(patch):
     """A second budget beside the first: the survey is measured as it is, and the ledger hears of the least spend."""
-    _wrapped(patch, survey, "cost_of", lambda _plain, _priced: NOTHING)
+
+    def change(plain, question):
+        request, least = plain(question), question.session.least
+        if not question.text.startswith("SURVEY"):
+            return request
+        promise = Concentrated(rho=least.rho, adjacency=question.session.study.adjacency)
+        return dataclasses.replace(request, amounts=least, losses=(promise.to_record(),))
+
+    _wrapped(patch, asking, "request_of", change)
 
 
 SURVEY_BUGS = [
