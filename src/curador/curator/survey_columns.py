@@ -289,7 +289,7 @@ def _surely_any(counts: StepCounts, steps: Sequence[int]) -> bool:
     """
     chosen = [place in set(steps[1:]) for place in range(len(counts.numbers) - 1)]
     many = sum(number for number, one in zip(counts.numbers[1:], chosen, strict=True) if one)
-    return any(chosen) and many > _reach(counts.noise, np.array(chosen, np.float64), float(SELDOM))
+    return any(chosen) and bool(many > _reach(counts.noise, np.array(chosen, np.float64), float(SELDOM)))
 
 
 def share_between(
