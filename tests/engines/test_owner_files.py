@@ -231,17 +231,17 @@ SEEN = {
     "most rows lie beyond the cap": (
         {"user": MANY},
         {"more": "caps = { rows = 4 }"},
-        "run `curador survey eu.toml`, which finds",
+        "leave `caps` of this table out, and run `curador survey eu.toml`, which then finds",
     ),
     "the bounds are far too wide": (
         {"user": MANY, "x": [float(one) for one in MANY]},
         {"declared": "x = { type = 'float', bounds = [-1e12, 1e12] }"},
-        "run `curador survey eu.toml --columns`",
+        "leave these bounds out, and run `curador survey eu.toml --columns`",
     ),
     "about half of the values lie beyond the bounds": (
         {"user": MANY, "x": [float(one) for one in MANY]},
         {"declared": "x = { type = 'float', bounds = [0, 20] }"},
-        "run `curador survey eu.toml --columns`",
+        "leave these bounds out, and run `curador survey eu.toml --columns`",
     ),
     "about half of the rows belong to no person": (
         {"user": [one if one % 2 else None for one in MANY]},

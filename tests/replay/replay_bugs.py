@@ -6,6 +6,8 @@ A bug is a function that patches the product by `monkeypatch`. The judge must fi
 import dataclasses
 import hashlib
 
+import pyarrow.parquet as pq
+
 from curador.curator import asking, finding, survey
 from curador.curator import curator as buying
 from curador.curator import session as session_module
@@ -20,7 +22,9 @@ from curador.plan import aggregates, build, counting, listing, ownership, sensit
 from curador.plan.functions import RANGES
 from curador.plan.ownership import Owners
 from curador.privacy.adjacency import Adjacency
+from curador.privacy.losses import Concentrated
 from curador.query.tree import Call, Filter, Literal, Ref, UnitGroup
+from curador.study.model import Caps
 from curador.study.values import Type
 
 
@@ -537,7 +541,48 @@ def counted_by_what_is_there(patch):
     _wrapped(patch, asking.PricedQuestion, "_tallied", tally)
 
 
+def facts_become_declarations(patch):
+    """What an owner is shown of rows is taken over: tables without declared caps get one as soon as the study is opened."""
+
+    def opened(plain, *given):
+        study = plain(*given)
+        units = pq.read_table(study.folder / "visits.parquet", columns=["id"])["id"].to_pylist()
+        fact = Caps(rows=1 + len(set(units)))  # as good as any: it moves with one unit
+        tables = tuple(dataclasses.replace(one, caps=fact) if one.surveyed else one for one in study.tables)
+        return dataclasses.replace(study, tables=tables)
+
+    _wrapped(patch, buying, "study_of", opened)
+
+
+def counts_are_never_charged(patch):
+    """A second budget beside the first: units of own rows are counted, and the ledger hears of the main part alone."""
+    plain = finding.FindingQuestion.request.func
+
+    def request(question):
+        kind = question.session.limits.kind
+        amounts = finding._amounts_of(kind, question.promised).most(question.session.least)  # noqa: SLF001
+        return dataclasses.replace(plain(question), amounts=amounts, losses=(question.promise.to_record(),))
+
+    patch.setattr(finding.FindingQuestion, "request", property(request))
+
+
+def survey_is_never_charged(patch):
+    """A second budget beside the first: the survey is measured as it is, and the ledger hears of the least spend."""
+
+    def change(plain, question):
+        request, least = plain(question), question.session.least
+        if not question.text.startswith("SURVEY"):
+            return request
+        promise = Concentrated(rho=least.rho, adjacency=question.session.study.adjacency)
+        return dataclasses.replace(request, amounts=least, losses=(promise.to_record(),))
+
+    _wrapped(patch, asking, "request_of", change)
+
+
 SURVEY_BUGS = [
+    facts_become_declarations,
+    counts_are_never_charged,
+    survey_is_never_charged,
     caps_from_exact_counts,
     own_caps_from_exact_counts,
     rows_instead_of_units,

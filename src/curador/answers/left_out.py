@@ -186,6 +186,15 @@ def filtered_sentence(found: LeftOut, unit: str, table: str) -> str:
     return f"at most {found.rows:,} of the first {found.height:,} rows per {unit} are missing; {beyond}"
 
 
+def capped_sentence(found: LeftOut, unit: str, things: str) -> str:
+    """Say what is missing of something else that units have some of each, such as groups."""
+    beyond = f"fewer than {found.beyond:,} {unit}s have more than {found.height:,}"
+    if found.height <= found.cap:
+        return f"of {things} none beyond {found.cap:,} counts; {beyond}"
+    share = f"about {_percent(found.share)} % ({_percent(found.low, down=True)} – {_percent(found.high, up=True)} %)"
+    return f"of the first {found.height:,} {things} {share} are missing by that cap alone; {beyond}"
+
+
 def _percent(share: float, *, up: bool = False, down: bool = False) -> str:
     part = 100 * share
     digits = 0 if part >= 10 else 1

@@ -455,7 +455,10 @@ def with_question_options(verb: Callable[..., None]) -> Callable[..., None]:
             continue
         parameters += [
             inspect.Parameter(
-                name, parameter.kind, default=None if line.reads == "pairs" else default, annotation=_annotation(name, line)
+                name,
+                parameter.kind,
+                default=None if line.reads in _REPEATED else default,
+                annotation=_annotation(name, line),
             )
             for name, (default, line) in known.items()
         ]
@@ -463,8 +466,8 @@ def with_question_options(verb: Callable[..., None]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         said = {name: given.pop(name) for name in known}
         for name, (_, line) in known.items():
-            if line.reads == "pairs":
-                said[name] = _pairs(line.called or f"--{name}", said[name])
+            if line.reads in _REPEATED:
+                said[name] = _REPEATED[line.reads](line.called or f"--{name}", said[name])
         verb(**given, options=said)
 
     command.__name__, command.__doc__ = verb.__name__, verb.__doc__
@@ -474,7 +477,7 @@ def with_question_options(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _annotation(name: str, line: CommandOption) -> Any:
-    kind: Any = {"text": str | None, "pairs": list[str] | None, "flag": bool}[line.reads]
+    kind: Any = list[str] | None if line.reads in _REPEATED else {"text": str | None, "flag": bool}[line.reads]
     called = line.called or f"--{name.replace('_', '-')}"
     return Annotated[kind, typer.Option(called, help=line.help)]
 
@@ -490,6 +493,37 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, str] | None:
             raise InvalidParameter.must_be(option, "a column and a number, such as n=50, each column once", pair)
         found[name.strip()] = value.strip()
     return found
+
+
+def _caps(option: str, given: list[str] | None) -> dict[str, int] | str | None:
+    """Read rows=5 groups=2, or one word by itself; which names and words there are is known where caps act."""
+    if given and len(given) == 1 and "=" not in given[0]:
+        return given[0].strip()
+    rule = "names with whole numbers, such as rows=5, each once; or one word: find, prepared"
+    found: dict[str, int] = {}
+    for cap in given or []:
+        name, _, value = (part.strip() for part in cap.partition("="))
+        if not name or name in found or not (value.isascii() and value.isdecimal() and len(value) <= _DIGITS):
+            raise InvalidParameter.must_be(option, rule, cap)
+        found[name] = int(value)
+    return found or None
+
+
+def _ranges(option: str, given: list[str] | None) -> dict[str, tuple[str, str]] | None:
+    """Read mean=0..100; the last sign = counts, as a name may hold one."""
+    found: dict[str, tuple[str, str]] = {}
+    for one in given or []:
+        name, _, ends = one.rpartition("=")
+        low, dots, high = (part.strip() for part in ends.partition(".."))
+        if not name.strip() or not low or not dots or not high or name.strip() in found:
+            raise InvalidParameter.must_be(option, "a column and two ends, such as mean=0..100, each column once", one)
+        found[name.strip()] = low, high
+    return found or None
+
+
+_DIGITS = 18
+_REPEATED: dict[str, Callable[[str, list[str] | None], Any]] = {"pairs": _pairs, "caps": _caps, "ranges": _ranges}
+"""Options that are repeated, and how what was said is read."""
 
 
 def _ask_for_consent(voice: Asker | RemoteAsker, question: str, options: QuestionKeywords, *, fresh: bool) -> bool:

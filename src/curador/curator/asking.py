@@ -57,6 +57,7 @@ class PricedQuestion:
     version    the data version that it is about
     enough     whether what was asked for is not below the owner's least spend; only a stored answer is given for less
     notes      what the asker must know about the price
+    ahead      what else could be chosen, for a preview to say
     by_engine  whether it is the engine that says what tables without rows give, or the plan
     survey     the id of the survey whose caps it is answered with; None: none
     left       what is known of the rows that found caps left out
@@ -73,6 +74,7 @@ class PricedQuestion:
     compiled: Compiled
     enough: bool = True
     notes: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
     by_engine: bool = True
     survey: str | None = None
     left: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from curador.answers.identity import identity, plain, question_key
-from curador.answers.left_out import filtered_sentence, left_out, table_sentence
+from curador.answers.left_out import capped_sentence, filtered_sentence, left_out, table_sentence
 from curador.canonical import canonical_digest, canonical_text
 from curador.curator.price import cost_of, is_enough, plan_question, price_question, priced_plan, put_together
 from curador.curator.receipt import answer_receipt
@@ -28,7 +28,7 @@ from curador.curator.spending import spend
 from curador.curator.survey import SurveyPurchase, counted_question, priced_counts, reference_spread, released_counts
 from curador.curator.ticket import PLAIN
 from curador.errors import Failed
-from curador.ledger.amounts import NOTHING, Amounts, down_to_tick
+from curador.ledger.amounts import NOTHING, Amounts, amounts_text, down_to_tick
 from curador.numerics.exact import rational
 from curador.plan.cost_class import cost_class
 from curador.plan.counting import (
@@ -46,7 +46,7 @@ from curador.privacy.losses import Concentrated, Pure
 from curador.query.tree import Ref
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from curador.curator.answer import Answer
     from curador.curator.asking import PricedQuestion, RestoredQuestion
@@ -67,6 +67,9 @@ FIND_SHARE = Fraction(1, 10)
 TENTH = (
     "a tenth of the spend counts units of these very rows first: the cap follows from that, the ± shown is for the table's"
 )
+
+COUNT_FIRST = 'caps="find" (in a shell: --caps find)'
+"""How an asker says that units of a question's own rows are to be counted before it is priced."""
 
 COUNT = "COUNT UNITS OF"
 """Before the text of a question whose rows were counted first, in the ledger's log."""
@@ -251,6 +254,11 @@ class FindingQuestion:
     def notes(self) -> tuple[str, ...]:
         """What the asker must know about the price."""
         return (*self.main.notes, TENTH)
+
+    @property
+    def ahead(self) -> tuple[str, ...]:
+        """What else could be chosen: nothing, as the caps follow from its own rows."""
+        return ()
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -520,12 +528,22 @@ def survey_of(session: Session, plan: Plan) -> str | None:
 # ---- in words --------------------------------------------------------------------------------------------------------------
 
 
+def first_lines(session: Session, needs: Sequence[BlockNeeds], options: QuestionOptions) -> tuple[str, ...]:
+    """Return what a preview says of an accuracy whose own rows nobody counted yet: the price of counting them first."""
+    if options.accuracy is None or not any(need.name and need.steps is None for own in needs for need in own.values()):
+        return ()
+    least = amounts_text(session.least, pure=session.limits.kind == "pure", up=True)
+    now = "this is the price at the table's cap, as nobody counted units of these very rows yet"
+    return (f"{now}: {COUNT_FIRST} does it first, for {least}, and the accuracy is then priced at the cap that follows",)
+
+
 def left_out_lines(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) -> tuple[str, ...]:
     """Return what is known of the rows that caps left out, where they were found privately.
 
     needs   for each block, what its caps follow from; empty: those of its tables, or asked for
 
-    What was measured of a whole table is said of that table only; of a join nothing is known but by its own numbers.
+    What was measured of a whole table is said of that table only; of a join nothing is known but by its own numbers. Each cap
+    is told by itself, on rows, on groups, on rows in one group: the lines are about one cap each, and not their sum.
     """
     schema, survey = session.schema, session.survey
     if survey is None or not schema.found:
@@ -536,14 +554,17 @@ def left_out_lines(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) ->
         names = list(dict.fromkeys(table.name for table in private_tables(block.relation, schema)))
         if block.cap.by == "none" or not any(name in schema.found for name in names):
             continue
+        alone = ", by the cap on rows alone" if block.cap.groups is not None or block.cap.in_group is not None else ""
         if rows is not None:
-            lines.append(table_sentence(left_out(rows, block.cap.rows), unit, "among these rows"))
+            lines.append(table_sentence(left_out(rows, block.cap.rows), unit, f"among these rows{alone}"))
         elif not reads_one_table(block.relation) or names[0] not in survey.tables:
-            lines.append('how many rows are missing is not known for this join; caps="find" counts them first')
+            lines.append(f"how many rows are missing is not known for this join; {COUNT_FIRST} counts them first")
         else:
             known = left_out(survey.tables[names[0]].rows, block.cap.rows)
             whole = block.cap.by == "rank"
-            lines.append(table_sentence(known, unit, f"in {names[0]}") if whole else filtered_sentence(known, unit, names[0]))
+            where = f"in {names[0]}{alone}"
+            lines.append(table_sentence(known, unit, where) if whole else filtered_sentence(known, unit, names[0]))
+        lines += _group_lines(block, own, unit)
         for name in names:
             if name in survey.before and name in schema.found:
                 now = survey.tables[name].cap
@@ -552,3 +573,17 @@ def left_out_lines(session: Session, plan: Plan, needs: Sequence[BlockNeeds]) ->
                 )
                 lines.append(f"{changed} rows per {unit}: answers before it are of other rows")
     return tuple(dict.fromkeys(lines))
+
+
+def _group_lines(block: BlockPlan, own: BlockNeeds, unit: str) -> Iterator[str]:
+    """Yield what is known of what the caps on groups left out, and on rows in one group: of each, by its own numbers."""
+    keys = {canonical_text(plain(key.expression)) for key in block.keys}
+    things = {"groups": f"groups per {unit}", "in_group": f"rows in the largest group of a {unit}"}
+    for kind, cap in (("groups", block.cap.groups), ("in_group", block.cap.in_group)):
+        need = own.get(kind)
+        if cap is None:
+            continue
+        if need is None or need.steps is None or {canonical_text(plain(key)) for key in need.counting.keys} != keys:
+            yield f"beyond {cap:,} {things[kind]} more is missing, and how much is not known"
+        else:
+            yield capped_sentence(left_out(need.steps, cap), unit, things[kind])

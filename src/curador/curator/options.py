@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Question: TypeAlias = "str | Expr"
 """A text of SQL, or an Ibis expression over `table(…)`."""
 
+Reads: TypeAlias = OneOf["text", "pairs", "caps", "ranges", "flag"]
+"""How an option of the command line is written."""
+
 # ---- the options -----------------------------------------------------------------------------------------------------------
 
 
@@ -38,19 +41,20 @@ class CommandOption:
     """An option on the command line.
 
     help    its line
-    reads   one text; pairs: a column and a number, such as n=50, repeated; flag: it is said or not
+    reads   one text; pairs: a column and a number, such as n=50, repeated; caps: rows=5, repeated, or one word; ranges: a
+            column and two ends, such as mean=0..100, repeated; flag: it is said or not
     called  where it is called otherwise than the keyword, such as --weight
     """
 
     help: str
-    reads: OneOf["text", "pairs", "flag"] = "text"
+    reads: Reads = "text"
     called: str | None = None
 
 
 _COMMAND = "command"
 
 
-def _said(help_: str, reads: OneOf["text", "pairs", "flag"] = "text", called: str | None = None) -> dict[str, CommandOption]:
+def _said(help_: str, reads: Reads = "text", called: str | None = None) -> dict[str, CommandOption]:
     """What the command line needs of a field; one without it can be said in Python only."""
     return {_COMMAND: CommandOption(help_, reads, called)}
 
@@ -69,8 +73,15 @@ class QuestionOptions:
     weights: Mapping[str, Number] | None = field(
         default=None, metadata=_said("Share of a column against the others, e.g. n=2. Repeat it.", "pairs", "--weight")
     )
-    caps: Caps | Mapping[str, int] | str | None = None
-    bounds: Mapping[str, tuple[Number, Number]] | None = None
+    caps: Caps | Mapping[str, int] | str | None = field(
+        default=None,
+        metadata=_said(
+            "Other caps, e.g. rows=5 or groups=2, repeated; find: count units of these rows first; prepared.", "caps"
+        ),
+    )
+    bounds: Mapping[str, tuple[Number, Number]] | None = field(
+        default=None, metadata=_said("Narrower bounds of a column's aggregate, e.g. mean=0..100. Repeat it.", "ranges")
+    )
     dialect: str = field(default="duckdb", metadata=_said("duckdb, postgres, bigquery, spark or snowflake."))
     confidence: Number = field(default="0.95", metadata=_said("Of the intervals."))
     bias: bool = field(default=False, metadata=_said("Spend 5 % of it on what caps and bounds took away.", "flag"))
@@ -214,7 +225,8 @@ class QuestionVerbs(ABC):
         accuracy    {"n": 50}: the smallest cost with which every 95 % interval of n is at most ± 50; of a mean, in groups
                     of `at` rows
         weights     {"n": 2}: column n gets twice the share of the others
-        caps        lower ones, such as {"rows": 5}; or "prepared": the rank of the whole table, cut before the filter
+        caps        lower ones, such as {"rows": 5}; or "prepared": the rank of the whole table, cut before the filter; or
+                    "find": with an accuracy, count units of these very rows first, for the least spend
         bounds      {"mean": (0, 100)}: narrower bounds for a column's aggregate
         dialect     of the text: duckdb, postgres, bigquery, spark or snowflake
         confidence  of the intervals

@@ -51,7 +51,7 @@ def preview_of(
         pure=question.priced[0].kind == "pure",
         errors=tuple(expected_errors(question.priced[0], question.confidence)),
         keys=tuple(_threshold(selection) for selection in question.priced[0].selections if selection is not None),
-        notes=(*question.notes, *bounding_notes(question.plan, schema), *question.left),
+        notes=(*question.notes, *question.ahead, *bounding_notes(question.plan, schema), *question.left),
         explanation=explanation,
         fits=count_fits(question.cost, left),
         stored=stored,

@@ -360,10 +360,12 @@ def price_at(
         raise _cost_not_given(session, plan, options, confidence)
     chosen = options.caps is not None or question.options.rows is not None or question.options.groups is not None
     needs: list[BlockNeeds] = []
+    ahead: tuple[str, ...] = ()
     if session.schema.found and not chosen:
-        from curador.curator.finding import caps_known, needs_of, price_finding
+        from curador.curator.finding import caps_known, first_lines, needs_of, price_finding
 
         needs = needs_of(session, plan)
+        ahead = first_lines(session, needs, options)
         if any(needs) and options.accuracy is None:
             finding = price_finding(session, plan, options, needs, text, confidence)
             given = session.stored(finding.key, finding.version) is not None
@@ -381,7 +383,7 @@ def price_at(
         main, told = _raise_to_least(session, plan, options, confidence)
         notes = (*notes, *told)
     made = put_together(session, question, main, compiled, options, needs, text, confidence, older=older)
-    made = replace(made, enough=enough or raised, notes=notes)
+    made = replace(made, enough=enough or raised, notes=notes, ahead=ahead)
     if key is not None and not any(needs):  # what was counted of other questions' rows changes nothing of it
         session.prices.keep(session.schema, key, made)
     return made

@@ -26,7 +26,7 @@ from curador.curator.price import cost_of, parse_text, price_question
 from curador.curator.receipt import answer_receipt
 from curador.curator.spending import spend
 from curador.curator.ticket import PLAIN
-from curador.errors import InvalidStudy, NotAllowed
+from curador.errors import BudgetExceeded, InvalidStudy, NotAllowed
 from curador.ledger.amounts import amounts_text, down_to_tick
 from curador.mechanisms.bracket import QuantileNoise
 from curador.plan.aggregates import Ends
@@ -35,7 +35,8 @@ from curador.plan.price import price
 from curador.query.context import whole_table
 from curador.query.tree import Ref
 from curador.study.model import Caps
-from curador.study.values import Type
+from curador.study.values import Plain, Type
+from curador.text import percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -305,8 +306,25 @@ def needs_survey(session: Session, text: str, options: QuestionOptions) -> bool:
     """
     if session.analyst is not None or not lacks_survey(session, text, options):
         return False
-    try_question_out(price_question(trial_session(session, 1), text, options))
+    tried = price_question(trial_session(session, 1), text, options)
+    try_question_out(tried)
+    _require_room(session, tried.cost)
     return True
+
+
+def _require_room(session: Session, cost: Amounts) -> None:
+    """Refuse a question for which nothing would be left after the survey, before the survey is bought.
+
+    cost   at one row per unit: an accuracy costs no less with the cap that is found
+    """
+    purchase, _ = price_survey(session, session.survey)
+    both, left = purchase.request.amounts + cost, session.ledger.left(None)
+    if not both.within(left):
+        pure = session.limits.kind == "pure"
+        asked, room = amounts_text(both, pure=pure, up=True), amounts_text(left, pure=pure, up=False)
+        part = percent_text(SURVEY_SHARE, Fraction(1), up=True)
+        hint = f"the question needs caps that nobody declared, and the survey that finds them costs {part} of the budget."
+        raise BudgetExceeded.must_be("question and survey", f"within what is left ({room})", Plain(asked), hint)
 
 
 def trial_session(session: Session, rows: int) -> Session:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
-    """Return what caps and bounds do: an error bar says nothing about it."""
-    lines: list[str] = []
+    """Return what caps and bounds do: an error bar says nothing about it. What no value fulfils stands first."""
+    lines = [line for block in plan.blocks for line in impossible_notes(block, schema)]
     unit = schema.study.unit_name
     for block in plan.blocks:
         own = block.contribution
@@ -40,7 +40,6 @@ def bounding_notes(plan: Plan, schema: Schema) -> tuple[str, ...]:
         if (most := rows_read(block, schema)) is not None:
             lines.append(f"chosen from at most {most:,} rows per {unit} of a table")
         lines += [f"bounds: {note}" for note in block.notes]
-        lines += impossible_notes(block, schema)
     lines += [] if plan.above is None else notes_above(plan.above, plan.blocks)
     return tuple(dict.fromkeys(lines))
 
@@ -66,7 +65,8 @@ def _impossible(predicate: Expression, relation: Relation, ranges: Ranges) -> It
             known = ranges.of(what, relation)
             if numbers and all(_never(function, known, number) for number in numbers):
                 name = expression_text(what, relation)
-                yield f"no value of {name} in {range_text(known)} fulfils {expression_text(conjunct, relation)}"
+                told = f"no value of {name} in {range_text(known)} fulfils {expression_text(conjunct, relation)}"
+                yield f"{told}: rows beyond, if there are any, are counted, and added up as the nearer end"
 
 
 def _never(function: str, known: Range, number: Range) -> bool:

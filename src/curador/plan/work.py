@@ -286,6 +286,10 @@ def _too_much_work(steps: Sequence[Step], study: Study, relation: Relation, bloc
     part = f"most of it by {dearest.what}, on up to {dearest.rows:,} rows"
     why = f"how long an answer takes would tell about one {unit}"
     hint = "join fewer tables, or on keys; compute less with each row; the owner can raise engine.unit_work"
+    read = {scan.table for scan in scans_of(relation)}
+    several = [table.name for table in study.tables if table.name in read and not table.public and not table.unique]
+    if len(several) > 1:
+        hint += f", and say unique = true of {' or '.join(several)} if nobody has two rows there"
     return NotPrivate(f"{rule}\n{part}: {why}.", hint=f"{hint}.", place=dearest.place or relation.place)
 
 

@@ -15,7 +15,7 @@ from curador.curator.finding import FIND_SHARE, FindingQuestion, counting_name, 
 from curador.curator.options import QuestionOptions
 from curador.curator.price import price_question
 from curador.errors import Failed, InvalidParameter, Refused
-from curador.ledger.amounts import TICK
+from curador.ledger.amounts import TICK, amounts_text
 from curador.privacy.losses import loss_from_record
 from curador.query.tree import Ref
 
@@ -234,6 +234,24 @@ def test_an_accuracy_speaks_of_the_tables_cap_unless_caps_are_to_be_found(curato
     assert found.parts[0].high[0] - found.parts[0].low[0] <= 2 * 30_001
     assert curator.ask(text, accuracy={"n": 30_000}, caps="find").stored
     assert isinstance(priced(curator, text, spend="3%"), PricedQuestion)
+
+
+@pytest.mark.slow
+def test_a_preview_of_an_accuracy_gives_the_price_of_counting_first(curator):
+    """Beside the price at the table's cap, as long as these rows were not counted; the answer says nothing of it."""
+    text = FILTERED.replace("400", "340")
+    shown_now = curator.preview(text, accuracy={"n": 300})
+    (line,) = [note for note in shown_now.notes if "very rows" in note]
+    assert 'caps="find" (in a shell: --caps find)' in line
+    assert f"for {amounts_text(session_of(curator).least, pure=False, up=True)}," in line
+    assert line in curator.preview(text, accuracy={"n": 300}, caps="find").notes
+    assert not any("very rows" in note for note in curator.ask(text, accuracy={"n": 30_000}).notes)
+    curator.ask(text, accuracy={"n": 30_000}, caps="find")
+    known = curator.preview(text, accuracy={"n": 300})
+    assert not any("very rows" in note for note in known.notes)
+    assert known.cost.rho != shown_now.cost.rho
+    for whole in ({"accuracy": {"n": 300}}, {"spend": "2%"}):
+        assert not any("find" in note for note in curator.preview(COUNT, **whole).notes)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from curador.cli import study as commands
 from curador.curator import options
 from curador.curator.options import QuestionKeywords, QuestionOptions, QuestionVerbs, command_options
+from curador.errors import InvalidParameter
 
 FIELDS = {one.name: (one.type, one.default) for one in dataclasses.fields(QuestionOptions)}
 
@@ -81,6 +82,43 @@ def test_the_command_line_has_the_options_and_reads_them():
     usual = {name: default for name, default, _ in command_options()}
     assert given == {**usual, "spend": "5%", "weights": {"n": "2", "m": "3"}, "bias": True}
     QuestionOptions(**given)
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "read"),
+    [
+        (["--caps", "rows=5"], "caps", {"rows": 5}),
+        (["--caps", "rows=5", "--caps", "groups=2"], "caps", {"rows": 5, "groups": 2}),
+        (["--caps", "find"], "caps", "find"),
+        (["--caps", "prepared"], "caps", "prepared"),
+        (["--bounds", "mean=0..100"], "bounds", {"mean": ("0", "100")}),
+        (["--bounds", "m=-5..-.5", "--bounds", "a=b=1/3..1e3"], "bounds", {"m": ("-5", "-.5"), "a=b": ("1/3", "1e3")}),
+    ],
+)
+def test_caps_and_bounds_are_read(said, name, read):
+    """Caps are whole numbers by name, or one word; bounds are two ends, exact as they were written."""
+    seen = []
+    assert CliRunner().invoke(command(seen), ["q", *said]).exit_code == 0
+    assert seen[0][1][name] == read
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(["--caps", text] for text in ("rows=", "=5", "rows=five", "rows=-1", "rows=1.5", "rows=" + "9" * 19)),
+        ["--caps", "rows=5", "--caps", "rows=6"],
+        ["--caps", "rows=5", "--caps", "find"],
+        *(["--bounds", text] for text in ("mean", "mean=5", "mean=5..", "mean=..5", "=0..5")),
+        ["--bounds", "m=0..1", "--bounds", "m=0..2"],
+    ],
+)
+def test_caps_and_bounds_that_cannot_be_read_are_one_sentence(said):
+    """Before anything is opened."""
+    seen = []
+    found = CliRunner().invoke(command(seen), ["q", *said])
+    assert isinstance(found.exception, InvalidParameter)
+    assert found.exception.subject == said[0]
+    assert not seen
 
 
 def test_a_new_option_is_on_the_command_line_by_itself(monkeypatch):

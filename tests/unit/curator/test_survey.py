@@ -24,7 +24,7 @@ from curador.curator.price import price_question
 from curador.curator.spending import spend
 from curador.curator.survey import SURVEY_SHARE, buy_survey, price_survey, trial_session
 from curador.curator.survey_columns import buy_columns
-from curador.errors import InvalidParameter, InvalidStudy, NotAllowed, Refused
+from curador.errors import BudgetExceeded, InvalidParameter, InvalidStudy, NotAllowed, Refused
 from curador.ledger.entry import AlreadyReserved
 from registers import another_register
 
@@ -117,10 +117,17 @@ def test_what_is_wrong_with_the_first_question_is_found_before_the_survey_is_bou
             (COUNT, {"spend": "0.00001%"}),
             (COUNT, {"accuracy": {"m": 5}}),
             (COUNT, {"spend": "2%", "caps": {"colour": 3}}),
+            (COUNT, {"spend": "100%"}),  # a hundredth less is left, once the survey is bought
+            (COUNT, {"accuracy": {"n": "0.001"}}),
         ):
             with pytest.raises(Refused):
                 curator.ask(text, **options)
         assert kinds(curator) == ["created"]
+        with pytest.raises(BudgetExceeded, match="question and survey must be within what is left") as refused:
+            curator.ask(COUNT, spend="99.5%")
+        assert "costs 1 % of the budget" in str(refused.value)
+        curator.ask(COUNT, spend="98.9%")
+        assert kinds(curator).count("reserved") == 2
 
 
 @pytest.mark.slow

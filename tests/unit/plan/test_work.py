@@ -175,6 +175,15 @@ def test_an_owner_can_allow_more_and_less():
     refused("SELECT COUNT(*) AS n FROM visits WHERE spent > 3", limited(unit_work=Fraction(1, 1_000_000)))
 
 
+def test_a_refusal_says_which_tables_may_be_unique():
+    """Of a join of several tables that may have many rows of a unit; not of one that is unique already."""
+    little = limited(unit_work=Fraction(1, 1_000_000))
+    both = "SELECT COUNT(*) AS n FROM visits v JOIN orders o ON v.id = o.id WHERE spent > 3"
+
+    assert "say unique = true of visits or orders if nobody has two rows there" in refused(both, little)
+    assert "unique" not in refused("SELECT COUNT(*) AS n FROM visits v JOIN people p ON v.id = p.id WHERE spent > 3", little)
+
+
 def test_a_cap_above_the_height_becomes_the_height():
     """Where a cap allows more rows than fit, the height is the cap, and sensitivities are those of the height."""
     known = schema(people_tables(Caps(100_000)))

@@ -159,7 +159,7 @@ def _bounds_facts(seen: _SeenColumn, about: str, field: Field, called: str) -> I
     ends = f"approx_quantile({x}, 0.005), approx_quantile({x}, 0.995)"
     found = seen.connection.execute(f"SELECT {outside}, {ends} FROM s{seen.place}").fetchone() or (0, None, None)
     beyond, first, last = found
-    survey = f"run `curador survey {called} --columns`, which measures bounds privately"
+    survey = f"leave these bounds out, and run `curador survey {called} --columns`, which then measures them privately"
     if beyond > MUCH * seen.kept:
         yield OwnerFact(about, f"{share_words(beyond, seen.kept)} values lie beyond the bounds and are clamped", survey)
     elif first is not None and last is not None and (last - first) * _FAR_TOO_WIDE < high - low:
@@ -275,8 +275,9 @@ def _row_facts(
         yield OwnerFact(table.name, fact, f"only one row of each {word} is kept: is unique meant?")
     elif beyond > MUCH * rows:
         fact = f"{share_words(beyond, rows)} rows lie beyond the cap of rows"
-        conclusion = f"answers leave them out: run `curador survey {called}`, which finds a cap privately"
-        yield OwnerFact(table.name, fact, conclusion)
+        survey = f"leave `caps` of this table out, and run `curador survey {called}`, which then finds a cap privately"
+        limit = "a table keeps no more of one (engine.unit_rows): is the unit column what you mean?"
+        yield OwnerFact(table.name, fact, f"answers leave them out: {limit if table.caps is None else survey}")
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, statement: str) -> list[int]:
