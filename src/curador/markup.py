@@ -85,10 +85,11 @@ class TableCell:
     number: bool = False
     good: bool | None = None
 
-    def markup(self) -> str:
-        """Return the cell."""
+    def markup(self, label: str = "") -> str:
+        """Return the cell. label: the head of its column, for pages that show rows as cards where they are narrow."""
+        said = f' data-label="{text(label)}"' if label else ""
         kinds = [*(["number"] if self.number else []), *([] if self.good is None else ["good" if self.good else "bad"])]
-        return f"<td{_kinds(kinds)}>{text(self.words)}</td>"
+        return f"<td{_kinds(kinds)}{said}>{text(self.words)}</td>"
 
 
 def number(words: str) -> TableCell:
@@ -100,8 +101,11 @@ def _kinds(kinds: Sequence[str]) -> str:
     return f' class="{" ".join(kinds)}"' if kinds else ""
 
 
-def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]]) -> str:
-    """Return a table whose first column names its rows; everything is escaped here and nowhere else."""
+def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]], *, cards: bool = False) -> str:
+    """Return a table whose first column names its rows; everything is escaped here and nowhere else.
+
+    cards   whether the page shows each row as a card where it is narrow: its style must say so
+    """
     numbers = [bool(rows) and all(row[1][place].number for row in rows) for place in range(len(heads) - 1)]
     top = [f'<th scope="col">{text(heads[0])}</th>']
     top += [
@@ -109,10 +113,16 @@ def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence
         for head, n in zip(heads[1:], numbers, strict=True)
     ]
     body = "\n".join(
-        f'<tr><th scope="row">{text(name)}</th>{"".join(cell.markup() for cell in cells)}</tr>' for name, cells in rows
+        f'<tr><th scope="row">{text(name)}</th>{"".join(_cells(cells, heads[1:] if cards else ()))}</tr>'
+        for name, cells in rows
     )
     inside = f"<caption>{text(caption)}</caption>\n<thead><tr>{''.join(top)}</tr></thead>\n<tbody>\n{body}\n</tbody>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table>{inside}</table></div>'
+    kind = ' class="cards"' if cards else ""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table{kind}>{inside}</table></div>'
+
+
+def _cells(cells: Sequence[TableCell], labels: Sequence[str]) -> list[str]:
+    return [cell.markup(label) for cell, label in zip(cells, labels or [""] * len(cells), strict=True)]
 
 
 def page(title: str, *, header: str, main: str, footer: str, style: str = "") -> str:

@@ -87,7 +87,22 @@ def hostile(value, texts):
     return next(texts) if isinstance(value, str) and not any(sign.isdigit() for sign in value) else value
 
 
-KEPT = {"made", "origin", "chain", "witness", "epsilon", "delta", "rho", "odds", "percent", "percent_left", "time", "section"}
+KEPT = {
+    "made",
+    "origin",
+    "most_units_origin",
+    "least_spend_origin",
+    "chain",
+    "witness",
+    "epsilon",
+    "delta",
+    "rho",
+    "odds",
+    "percent",
+    "percent_left",
+    "time",
+    "section",
+}
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -85,13 +85,11 @@ def gaussian_delta(epsilon, mu):
     return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
 
 
-@pytest.mark.parametrize("mu", [0.2, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.2, 0.5), (0.2, 1.0), (0.5, 1.0), (0.5, 3.0), (1.0, 3.0), (2.0, 8.0)])
 def test_gaussian_noise_keeps_what_is_said(mu, epsilon):
     """The true chance that the belief passes the bound is at most the one that is said; without going beyond ε it is not."""
     delta = gaussian_delta(epsilon, mu)
-    if not 1e-15 < delta < 0.05:
-        pytest.skip("no δ of interest here")
+    assert 1e-12 < delta < 0.05
     after, chance = odds.belief_after(epsilon, delta)
 
     assert odds.gaussian_posterior_tail(mu, threshold=after) <= chance

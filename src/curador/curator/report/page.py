@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, cast
 
+from curador.curator.promise import one_in, per_cent
 from curador.curator.report.words import (
     ORIGINS,
     alarms,
@@ -23,7 +25,8 @@ from curador.curator.report.words import (
     verified_words,
     who_words,
 )
-from curador.markup import TableCell, items, number, page, paragraph, table, text, visible
+from curador.markup import TableCell, items, number, page, paragraph, text, visible
+from curador.markup import table as plain_table
 
 STYLE = """
 :root { --page: #fff; color-scheme: light dark; }
@@ -33,23 +36,28 @@ body { background: var(--page); overflow-wrap: anywhere; }
   :root { --good: #63c996; --bad: #ff8f87; --link: #8db9ff; }
 }
 h1 { overflow-wrap: anywhere; }
-.verdict { background: var(--pale); }
+.verdict { background: var(--pale); } .verdict p { max-width: none; }
 dl.facts { display: grid; grid-template-columns: minmax(9rem, 14rem) 1fr; gap: .5rem 1.2rem; margin: 1rem 0; }
 dl.facts dt { margin: 0; color: var(--soft); font-weight: 600; }
 dl.facts dd { margin: 0; max-width: none; }
 dl.facts p { margin: 0 0 .25rem; }
-.strong { font-size: 1.08rem; font-weight: 600; }
 .sign { display: grid; grid-template-columns: 2fr 1fr 2fr; gap: 1.5rem; margin: 2.6rem 0 1rem; }
 .sign div { border-top: 1px solid var(--ink); padding-top: .3rem; color: var(--soft); font-size: .9rem; }
 .sign + p { font-size: .9rem; color: var(--soft); }
-code { font-size: .85rem; overflow-wrap: anywhere; }
 td { overflow-wrap: anywhere; min-width: 5.5rem; }
-table.stack td:last-child { min-width: 9rem; }
 nav ol { columns: 16rem; }
 @media (max-width: 640px) {
   dl.facts { grid-template-columns: 1fr; gap: .1rem; }
   dl.facts dd { margin-bottom: .7rem; }
   .sign { grid-template-columns: 1fr; gap: 2.6rem; margin-top: 3.2rem; }
+}
+@media screen and (max-width: 640px) {
+  .cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .cards, .cards caption, .cards tbody, .cards tr, .cards th, .cards td { display: block; min-width: 0; }
+  .cards tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
+  .cards th, .cards td, .cards td:last-child:not(.number), .cards td.number { border: 0; padding: .1rem 0; min-width: 0; }
+  .cards td.number { text-align: left; white-space: normal; }
+  .cards td::before { content: attr(data-label) ": "; color: var(--soft); }
 }
 @media print {
   :root { --page: #fff; --ink: #000; --soft: #333; --line: #999; --pale: #f2f2f2; --good: #0a5c36; --bad: #9b1c1c; }
@@ -82,7 +90,8 @@ def document(record: Mapping[str, Any]) -> str:
         for key, name, inside in sections
     ]
     main = "\n".join([_statement(said), f'<nav aria-label="Contents"><ol>{contents}</ol></nav>', *body])
-    return page(title, header=_header(said, title), main=main, footer=_footer(said), style=STYLE)
+    made = page(title, header=_header(said, title), main=main, footer=_footer(said), style=STYLE)
+    return made.replace(" %", "\u00a0%")  # a number and its sign stay on one line
 
 
 # ---- what is signed --------------------------------------------------------------------------------------------------------
@@ -156,6 +165,11 @@ def _others_words(said: Mapping[str, Any]) -> str:
 # ---- where it comes from ---------------------------------------------------------------------------------------------------
 
 
+def table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]]) -> str:
+    """Return a table whose rows are cards on a phone."""
+    return plain_table(caption, heads, rows, cards=True)
+
+
 def _words(*parts: object) -> list[TableCell]:
     return [TableCell(str(part)) for part in parts]
 
@@ -187,7 +201,7 @@ def _columns(one: Mapping[str, Any]) -> str:
             str(column["name"]),
             _words(
                 column["type"],
-                values_words(column),
+                values_words(column, public=one["public"]),
                 "declared" if column["declared"] else "not declared: found in the source",
             ),
         )
@@ -244,7 +258,7 @@ def _strength(said: Mapping[str, Any]) -> str:
         (_per_cent(one["sure_before"]), [number(_per_cent(one["sure_after_at_most"]))]) for one in promise["odds"]["beliefs"]
     ]
     fails = promise["odds"]["beliefs"][0]["except_with_chance"]
-    told = f" Each line fails with a chance of at most {fails}." if fails != "0" else ""
+    told = f" Each line fails with a chance of at most one in {one_in(float(fails))}." if fails != "0" else ""
     return "\n".join(
         [
             items(promise["odds_words"]),
@@ -255,10 +269,6 @@ def _strength(said: Mapping[str, Any]) -> str:
 
 
 def _per_cent(decimal: str) -> str:
-    from fractions import Fraction
-
-    from curador.curator.promise import per_cent
-
     return per_cent(Fraction(decimal))
 
 
@@ -373,8 +383,8 @@ def _guideline(said: Mapping[str, Any]) -> str:
 
 
 def _versions(said: Mapping[str, Any]) -> str:
-    software = [(name, _words(version)) for name, version in said["software"].items()]
-    formats = [(name.replace("_", " "), _words(version)) for name, version in said["formats"].items()]
+    software = [(name, _words(version)) for name, version in sorted(said["software"].items())]
+    formats = [(name.replace("_", " "), _words(version)) for name, version in sorted(said["formats"].items())]
     return table("Software", ("name", "version"), software) + table("Stored formats", ("format", "version"), formats)
 
 

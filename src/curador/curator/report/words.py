@@ -122,9 +122,11 @@ def origin_words(caps: Mapping[str, Any]) -> str:
     )
 
 
-def values_words(column: Mapping[str, Any]) -> str:
+def values_words(column: Mapping[str, Any], *, public: bool) -> str:
     """Return which values a column may have: bounds, or a list."""
     bounds, values = column["bounds"], column["values"]
+    if public:
+        return "public"
     if bounds is not None:
         return f"from {bounds['lower']} to {bounds['upper']}"
     if values is None:
@@ -144,7 +146,9 @@ MOST_SHOWN = 8
 def amounts_words(amounts: Mapping[str, str]) -> str:
     """Return exact amounts with a few digits. Rounds: up."""
     signs = {"epsilon": "ε", "rho": "ρ", "delta": "δ of unlisted groups"}
-    return ", ".join(f"{signs[name]} {rounded_text(Fraction(value), up=True)}" for name, value in amounts.items())
+    return ", ".join(
+        f"{sign} {rounded_text(Fraction(amounts[name]), up=True)}" for name, sign in signs.items() if name in amounts
+    )
 
 
 def statement(record: Mapping[str, Any]) -> list[str]:
