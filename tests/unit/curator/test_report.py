@@ -236,6 +236,18 @@ def test_a_broken_chain_is_said_first(tmp_path, script):
     assert "Whole: every entry" not in page
 
 
+def test_a_ledger_that_is_gone_is_said_first(tmp_path):
+    """The rows had one: a study without it is not a new study."""
+    with open_curator(tmp_path) as curator:
+        curator.ask(COUNT, spend="5%")
+    study = make_study(tmp_path)
+    study.ledger_path.rename(tmp_path / "away")
+    made = make_report(study)
+    assert not made.whole
+    assert "could not be opened" in str(made).splitlines()[1]
+    assert "no ledger yet" not in str(made)
+
+
 # ---- audit ---------------------------------------------------------------------------------------------------------
 
 
@@ -247,7 +259,7 @@ def test_no_audit_on_record_is_said(report):
 def test_the_last_audit_is_told_with_its_size(spent):
     made = make_report(spent, audit=audit_of(spent))
     assert made["audit"]["of_this_study"]
-    assert "3 questions of the ledger were replayed with 3 neighbours" in made.to_html()
+    assert "3 questions of the ledger replayed, with 3 neighbours" in made.to_html()
     assert "Nothing protects that file" in made.to_html()
 
 
@@ -311,8 +323,9 @@ def test_the_json_is_canonical_and_makes_the_same_page(report):
     assert text == canonical_text(json.loads(text)) + "\n"
     again = StudyReport.from_json(text)
     assert again.to_html() == report.to_html()
-    with pytest.raises(InvalidParameter, match="a report of version 1"):
-        StudyReport.from_json('{"version": 2}')
+    for other in ('{"version": 2}', '{"version": 1}', "[]", ""):
+        with pytest.raises(InvalidParameter, match="a report of version 1"):
+            StudyReport.from_json(other)
 
 
 def test_sentences_are_short(spent):
@@ -362,7 +375,7 @@ def test_the_registrys_record_has_its_fields_and_lists_its_gaps(report):
     loss = made["deployment"]["privacy_loss"]
     assert loss["privacy_parameters"]["epsilon"] == 3.0
     assert Fraction(loss["privacy_parameters"]["delta"]) >= Fraction(1, 10**6)
-    assert made["deployment"]["dp_variant"]["variant_name"] == "Zero-concentrated DP"
+    assert made["deployment"]["dp_variant"]["variant_name"] == "Approximate DP"
     missing = report.registry_missing()
     assert {"url_slug", "deployment.basic.data_curators", "deployment.basic.publication_date"} <= set(missing)
     assert "deployment.basic.name" not in missing

@@ -125,7 +125,7 @@ def _caps(table: Table, survey: Survey | None) -> dict[str, Any]:
     if table.public:
         return {**nothing, "origin": PUBLIC}
     if table.single:
-        return {**nothing, "rows": 1, "groups": 1, "rows_per_group": 1, "origin": FOLLOWS}
+        return {**nothing, "rows": 1, "groups": 1, "rows_per_group": 1, "origin": DECLARED if table.unique else FOLLOWS}
     if table.caps is not None:
         caps = table.caps
         own = {"rows": caps.rows, "groups": caps.most_groups, "rows_per_group": caps.most_in_group}

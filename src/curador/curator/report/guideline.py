@@ -39,7 +39,7 @@ def _variant(record: Mapping[str, Any]) -> str:
     if promise["kind"] == "pure":
         return f"Pure differential privacy: ε = {promise['epsilon']['decimal']}, δ = 0."
     return (
-        f"Zero-concentrated: ρ = {promise['rho']['decimal']}, of which {budget_words(record)} follows."
+        f"Approximate: {budget_words(record)}, counted as ρ = {promise['rho']['decimal']} of zero-concentrated privacy."
         f" A part of δ, {promise['delta_for_unlisted_groups']['decimal']}, pays for groups that nobody listed."
     )
 
@@ -74,7 +74,8 @@ def _others(record: Mapping[str, Any]) -> str:
 def _mechanisms(_: Mapping[str, Any]) -> str:
     return (
         "Exact integers are summed first; then discrete Gaussian or discrete Laplace noise is added to them."
-        " How far one unit moves each number is proved from caps and bounds, and stands in every receipt."
+        " Quantiles and unlisted groups have mechanisms of their own."
+        " How far one unit moves each number is proved from caps and bounds. Every receipt has it."
     )
 
 
@@ -112,8 +113,8 @@ def _trust(_: Mapping[str, Any]) -> str:
 def _implemented(record: Mapping[str, Any]) -> str:
     pace = str(record["promise"]["answers_leave"])
     return (
-        f"Noise is exact: no floating point decides anything. On time: {pace}. That a question failed can tell one bit."
-        f" Audit: {audit_words(record)}"
+        "Noise of answers is exact: no floating point decides anything. A fit with inexact noise says so in its receipt."
+        f" On time: {pace}. That a question failed can tell one bit. Audit: {audit_words(record)}"
     )
 
 

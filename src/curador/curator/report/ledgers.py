@@ -6,7 +6,7 @@ Of entries it takes who was charged how much, and nothing of what was asked or a
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from curador.curator.budget import amounts_named, main_amount
 from curador.curator.dataset import acknowledged_by, ledgers_of_data
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from curador.ledger.limits import Limits
     from curador.study.model import Study
 
-AGREES = "agrees"
+AGREES: Final = "agrees"
 
 
 # ---- the chain -------------------------------------------------------------------------------------------------------------
@@ -72,12 +72,25 @@ def ledger_body(ledger: Ledger, study: Study) -> dict[str, Any]:
 # ---- what was spent --------------------------------------------------------------------------------------------------------
 
 
+TRIES: Final = 10
+
+
 def spent_body(ledger: Ledger, study: Study) -> dict[str, Any]:
     """Return what was spent, in percent of everything first, and by whom.
 
     Claim   The rows add up to the whole: whoever was ever charged has one, also analysts who are declared no more.
+    Needs   Nobody spends while it is read; it is read again where somebody did, a few times.
     Rounds  What was spent, up; what is left, down.
     """
+    for _ in range(TRIES):
+        before = ledger.head
+        found = _spent_now(ledger, study)
+        if ledger.head == before:
+            break
+    return found
+
+
+def _spent_now(ledger: Ledger, study: Study) -> dict[str, Any]:
     limits, whole = ledger.limits, ledger.spent()
     shares = {analyst.name: analyst.share for analyst in study.analysts}
     charged = {entry.analyst for entry in ledger.entries() if entry.kind is EntryKind.RESERVED and entry.analyst is not None}
@@ -88,6 +101,9 @@ def spent_body(ledger: Ledger, study: Study) -> dict[str, Any]:
     return {
         "percent": percent_of(whole, limits, up=True),
         "percent_left": percent_of(left, limits, up=False),
+        "percent_for_unlisted_groups": (
+            None if limits.kind == "pure" else percent_text(whole.delta, limits.total.delta, up=True)
+        ),
         "amounts": amounts_named(whole, pure=limits.kind == "pure"),
         "limit": amounts_named(limits.total, pure=limits.kind == "pure"),
         "left": amounts_named(left, pure=limits.kind == "pure"),

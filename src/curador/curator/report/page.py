@@ -57,7 +57,7 @@ nav ol { columns: 16rem; }
   .cards tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
   .cards th, .cards td, .cards td:last-child:not(.number), .cards td.number { border: 0; padding: .1rem 0; min-width: 0; }
   .cards td.number { text-align: left; white-space: normal; }
-  .cards td::before { content: attr(data-label) ": "; color: var(--soft); }
+  .cards td:not([data-label="value"])::before { content: attr(data-label) ": "; color: var(--soft); }
 }
 @media print {
   :root { --page: #fff; --ink: #000; --soft: #333; --line: #999; --pale: #f2f2f2; --good: #0a5c36; --bad: #9b1c1c; }
@@ -112,7 +112,11 @@ def _statement(said: Mapping[str, Any]) -> str:
     study, protected, promise = said["study"], said["protected"], said["promise"]
     ledger, found = said["ledger"], concerns(said)
     names = [str(one["name"]) for one in said["analysts"]]
-    who = [f"The owner, and {len(names)} analysts: {', '.join(names)}." if names else "The owner alone."]
+    who = [
+        f"The owner, and {len(names)} analyst{'' if len(names) == 1 else 's'}: {', '.join(names)}."
+        if names
+        else "The owner alone."
+    ]
     tables = ", ".join(f"{one['name']}{' (public)' if one['public'] else ''}" for one in said["tables"])
     facts = [
         ("Who is protected", [protected["words"][0], protected["words"][1]]),
@@ -186,6 +190,7 @@ def _tables(said: Mapping[str, Any]) -> str:
     heads = ("table", "rows belong to", "caps", "where caps came from", "source")
     parts = [
         paragraph(f"A cap says how much of one {unit} enters one question; what is beyond it is left out, by chance."),
+        paragraph("A question may be asked with other caps: its receipt says which, and its noise fits them."),
         table("Tables", heads, rows),
     ]
     for one in said["tables"]:
@@ -236,13 +241,16 @@ def _people(said: Mapping[str, Any]) -> str:
         for one in spent["by"]
     ]
     heads = ("who", "of the budget", "of the own share", "amounts")
+    part = spent["percent_for_unlisted_groups"]
+    unlisted = "" if part is None else f" Of the part for groups that nobody listed, {part} is spent."
     return "\n".join(
         [
             *parts,
             table("What was spent, by whom", heads, lines),
+            paragraph(f"{spent_words(said)}{unlisted}"),
             paragraph(
-                f"{spent_words(said)} For information: what was spent so far amounts to ε = {spent['epsilon_so_far']}."
-                " What is proved is the whole budget."
+                f"""For information: what was spent so far amounts to ε = {spent["epsilon_so_far"]}.
+                What is proved is the whole budget."""
             ),
             paragraph("ρ is the unit in which the ledger counts; all ρ together become ε and δ.")
             if "rho" in spent["amounts"]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from curador.canonical import canonical_text
+from curador.curator.dataset import ledgers_of_data
 from curador.curator.found import read_survey
 from curador.curator.opening import known_ledger
 from curador.curator.receipt import VERSION_WITH_SURVEY
@@ -43,6 +44,16 @@ Held = TypeVar("Held")
 
 VERSION: Final = 1
 """Of the stored report. A field keeps its meaning; a new one comes with a new version."""
+
+
+FIELDS: Final = frozenset(
+    (
+        *("version", "made", "software", "formats", "study", "protected", "promise", "tables", "analysts", "ledger"),
+        *("ledger_problem", "verification", "spent", "other_ledgers", "audit", "kept", "retention", "erasure"),
+        *("not_looked_at", "guideline"),
+    )
+)
+"""What a report of this version holds, all of it."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +113,10 @@ class StudyReport:
             body = json.loads(text)
         except (ValueError, RecursionError):
             body = None
-        if not isinstance(body, dict) or cast("dict[str, Any]", body).get("version") != VERSION:
+        held = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+        if held.get("version") != VERSION or held.keys() != FIELDS:
             raise InvalidParameter.must_be("text", f"a report of version {VERSION}", "another text")
-        return cls(cast("dict[str, Any]", body))
+        return cls(held)
 
     def __str__(self) -> str:
         from curador.curator.report.words import statement
@@ -133,12 +145,21 @@ def make_report(
         found = known_ledger(study)
     except (CuradorError, OSError) as problem:
         told = problem.sentence if isinstance(problem, CuradorError) else "the sources or the ledger cannot be read."
-        nowhere = not study.ledger_path.exists()  # then it is not its ledger that is wrong: nothing could be looked for
-        return _report(study, None, None if nowhere else told, audit, when)
+        return _report(study, None, told if _had_a_ledger(study) else None, audit, when)
     if found is None:
         return _report(study, None, None, audit, when)
     with found:
         return _report(study, found, None, audit, when)
+
+
+def _had_a_ledger(study: Study) -> bool:
+    """Whether these rows have a ledger, here or where it is not any more; else nothing is wrong if none can be opened."""
+    if study.ledger_path.exists():
+        return True
+    try:
+        return bool(ledgers_of_data(study))
+    except (CuradorError, OSError):  # no sources: nobody can tell, and the report says so
+        return False
 
 
 def _report(
@@ -147,9 +168,9 @@ def _report(
     moment = (when or dt.datetime.now(dt.UTC)).astimezone(dt.UTC)
     survey = own = verified = spent = None
     if ledger is not None:
-        verified = verification_body(ledger)
-        survey = _read(_survey_of, ledger, study)
-        own, spent = _read(ledger_body, ledger, study), _read(spent_body, ledger, study)
+        survey, spent = _read(_survey_of, ledger, study), _read(spent_body, ledger, study)
+        own = _read(ledger_body, ledger, study)
+        verified = verification_body(ledger)  # last: whatever was read before is verified
     schema, unseen = _schema_of(study)
     others = others_body(study, ledger)
     tables = tables_body(study, survey, schema)

@@ -41,7 +41,7 @@ def registry_record(record: Mapping[str, Any]) -> dict[str, Any]:
                 "data_product_sector": UNKNOWN,
             },
             "dp_variant": {
-                "variant_name": "Pure DP" if pure else "Zero-concentrated DP",
+                "variant_name": "Pure DP" if pure else "Approximate DP",
                 "data_domain": _domain(record),
                 "unprotected_quantities": _unprotected(record),
             },
@@ -100,7 +100,8 @@ def _parameters(promise: Mapping[str, Any]) -> dict[str, float]:
 
 def _parameters_words(promise: Mapping[str, Any]) -> str:
     words = " ".join(promise["belief_words"])
-    return f"Of all releases together, for ever, to all analysts. {words}"
+    counted = "" if promise["rho"] is None else " The budget is counted as ρ of zero-concentrated privacy."
+    return f"Of all releases together, for ever, to all analysts.{counted} {words}"
 
 
 def _domain(record: Mapping[str, Any]) -> str:

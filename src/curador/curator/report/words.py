@@ -94,10 +94,15 @@ def audit_words(record: Mapping[str, Any]) -> str:
         return "No audit on record."
     how = "Passed" if audit["passed"] else "NOT PASSED"
     day = audit["time"][:10]
-    asked = f"{audit['questions_replayed']:,} questions of the ledger were replayed with {audit['neighbours']} neighbours"
+    beside = _many(audit["neighbours"], "neighbour")
+    asked = f"{_many(audit['questions_replayed'], 'question')} of the ledger replayed, with {beside}"
     left = audit["purchases_not_replayed"]
-    rest = f"; {left:,} purchases that are no question of SQL were not" if left else ""
-    return f"{how} on {day}: {asked}{rest}. Canaries: {audit['canaries']:,}. Read from the file that the owner named."
+    rest = f" Not replayed, as no question of SQL: {_many(left, 'purchase')}." if left else ""
+    return f"{how} on {day}: {asked}.{rest} Canaries: {audit['canaries']:,}. Read from the file that the owner named."
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def caps_words(caps: Mapping[str, Any], unit: str) -> str:
