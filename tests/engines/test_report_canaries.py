@@ -34,6 +34,7 @@ spent = { type = "decimal", bounds = [0, 500] }
 source = "people.csv"
 unit = "person"
 unique = true
+columns = { person = { type = "integer" } }
 [analysts]
 ana = { share = "40%" }
 """
