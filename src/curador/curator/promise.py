@@ -36,7 +36,7 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
-class Odds:
+class PromisedOdds:
     """What an adversary gains at most from everything that a study will ever release.
 
     right     how often a guess is right, where a coin is right half of the time
@@ -58,16 +58,16 @@ class Odds:
         return next(one for one in self.beliefs if one.before == Fraction(1, 2))
 
 
-def odds_of(study: Study) -> Odds:
+def odds_of(study: Study) -> PromisedOdds:
     """Return the odds of a study's promise."""
     epsilon, delta = study.budget.epsilon, study.budget.delta or Fraction(0)
     factor = up(math.exp(min(float_up(epsilon), 700.0)), LIBM_ULPS)
     beliefs = tuple(Belief(prior, *belief_after(epsilon, delta, prior=prior)) for prior in PRIORS)
     found = float(true_positive_bound(FALSE_ALARMS, epsilon=epsilon, delta=delta))
-    return Odds(accuracy(epsilon, delta), found, factor, beliefs)
+    return PromisedOdds(accuracy(epsilon, delta), found, factor, beliefs)
 
 
-def odds_words(study: Study, odds: Odds) -> list[str]:
+def odds_words(study: Study, odds: PromisedOdds) -> list[str]:
     """Return the odds as four sentences."""
     unit, delta = study.unit_name, study.budget.delta
     but = f", but for a part of {rounded_text(delta, up=True, digits=3)}" if delta else ""
@@ -121,7 +121,7 @@ def one_in(chance: float) -> str:
     return _WORDS.get(number, f"{number:,}")
 
 
-def odds_record(odds: Odds) -> dict[str, Any]:
+def odds_record(odds: PromisedOdds) -> dict[str, Any]:
     """Return the odds as texts of decimals. Rounds: up."""
 
     def decimal(value: float | Fraction) -> str:
@@ -134,10 +134,10 @@ def odds_record(odds: Odds) -> dict[str, Any]:
         "times_as_likely_at_most": decimal(odds.factor),
         "beliefs": [
             {
-                "sure_before": decimal(one.before),
-                "sure_after_at_most": decimal(one.after),
-                "except_with_chance": decimal(one.except_for),
+                "sure_before": decimal(belief.before),
+                "sure_after_at_most": decimal(belief.after),
+                "except_with_chance": decimal(belief.except_for),
             }
-            for one in odds.beliefs
+            for belief in odds.beliefs
         ],
     }

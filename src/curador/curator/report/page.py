@@ -182,10 +182,10 @@ def _tables(said: Mapping[str, Any]) -> str:
     unit = said["protected"]["unit"]
     rows = [
         (
-            str(one["name"]),
-            _words(one["rows_belong_to"], caps_words(one["caps"], unit), origin_words(one["caps"]), one["source"]),
+            str(known["name"]),
+            _words(known["rows_belong_to"], caps_words(known["caps"], unit), origin_words(known["caps"]), known["source"]),
         )
-        for one in said["tables"]
+        for known in said["tables"]
     ]
     heads = ("table", "rows belong to", "caps", "where caps came from", "source")
     parts = [
@@ -193,8 +193,8 @@ def _tables(said: Mapping[str, Any]) -> str:
         paragraph("A question may be asked with other caps: its receipt says which, and its noise fits them."),
         table("Tables", heads, rows),
     ]
-    for one in said["tables"]:
-        parts += [f"<h3>{text(one['name'])}</h3>", _columns(one)]
+    for known in said["tables"]:
+        parts += [f"<h3>{text(known['name'])}</h3>", _columns(known)]
     most = said["protected"]
     parts.append(paragraph(f"There are at most {most['most_units']:,} units: {ORIGINS[most['most_units_origin']]}."))
     return "\n".join(parts)
@@ -221,9 +221,11 @@ def _columns(one: Mapping[str, Any]) -> str:
 def _people(said: Mapping[str, Any]) -> str:
     shares = {one["name"]: one for one in said["analysts"]}
     rows: list[tuple[str, Sequence[TableCell]]] = []
-    for one in said["analysts"]:
-        tables = "all tables" if one["tables"] is None else ", ".join(one["tables"]) or "none"
-        rows.append((str(one["name"]), [number(one["share"]), *_words(tables, "yes" if one["may_fit_models"] else "no")]))
+    for analyst in said["analysts"]:
+        tables = "all tables" if analyst["tables"] is None else ", ".join(analyst["tables"]) or "none"
+        rows.append(
+            (str(analyst["name"]), [number(analyst["share"]), *_words(tables, "yes" if analyst["may_fit_models"] else "no")])
+        )
     parts = [
         paragraph("A share is a quota inside the one budget, and no promise of its own. The owner may use all of it."),
         table("Analysts", ("name", "share", "tables", "may fit models"), rows)
@@ -235,10 +237,10 @@ def _people(said: Mapping[str, Any]) -> str:
         return "\n".join([*parts, paragraph(spent_words(said))])
     lines = [
         (
-            who_words(one),
-            [number(one["percent"]), number(one["percent_of_share"] or "–"), *_words(amounts_words(one["amounts"]))],
+            who_words(row),
+            [number(row["percent"]), number(row["percent_of_share"] or "–"), *_words(amounts_words(row["amounts"]))],
         )
-        for one in spent["by"]
+        for row in spent["by"]
     ]
     heads = ("who", "of the budget", "of the own share", "amounts")
     part = spent["percent_for_unlisted_groups"]
@@ -263,7 +265,8 @@ def _people(said: Mapping[str, Any]) -> str:
 def _strength(said: Mapping[str, Any]) -> str:
     promise = said["promise"]
     rows = [
-        (_per_cent(one["sure_before"]), [number(_per_cent(one["sure_after_at_most"]))]) for one in promise["odds"]["beliefs"]
+        (_per_cent(belief["sure_before"]), [number(_per_cent(belief["sure_after_at_most"]))])
+        for belief in promise["odds"]["beliefs"]
     ]
     fails = promise["odds"]["beliefs"][0]["except_with_chance"]
     told = f" Each line fails with a chance of at most one in {one_in(float(fails))}." if fails != "0" else ""
@@ -302,15 +305,15 @@ def _ledgers(said: Mapping[str, Any]) -> str:
         return "\n".join([*parts, paragraph(f"Other ledgers of the same rows: {_others_words(said)}")])
     others = [
         (
-            str(one["study"]),
+            str(ledger["study"]),
             [
-                number("–" if one["epsilon"] is None else one["epsilon"]["decimal"]),
-                number("–" if one["delta"] is None else one["delta"]["decimal"]),
-                number(one["percent"] or "–"),
-                *_words("yes" if one["reason_was_given"] else "no", one["place"]),
+                number("–" if ledger["epsilon"] is None else ledger["epsilon"]["decimal"]),
+                number("–" if ledger["delta"] is None else ledger["delta"]["decimal"]),
+                number(ledger["percent"] or "–"),
+                *_words("yes" if ledger["reason_was_given"] else "no", ledger["place"]),
             ],
         )
-        for one in found["ledgers"]
+        for ledger in found["ledgers"]
     ]
     heads = ("study", "ε", "δ", "spent", "a reason is on record", "place")
     return "\n".join([*parts, table("Other ledgers of the same rows", heads, others), paragraph(_others_words(said))])
@@ -347,10 +350,12 @@ def _kept(said: Mapping[str, Any]) -> str:
     there = {True: "yes", False: "no", None: "–"}
     rows = [
         (
-            str(one["what"]),
-            _words(one["place"], one["holds"], one["personal_data"] or "–", there[one["is_there"]], one["how_removed"]),
+            str(place["what"]),
+            _words(
+                place["place"], place["holds"], place["personal_data"] or "–", there[place["is_there"]], place["how_removed"]
+            ),
         )
-        for one in said["kept"]
+        for place in said["kept"]
     ]
     heads = ("what", "where", "what it holds", "personal data", "is there", "how it is removed")
     return "\n".join(
@@ -382,8 +387,11 @@ def _limits(said: Mapping[str, Any]) -> str:
 def _guideline(said: Mapping[str, Any]) -> str:
     found = said["guideline"]
     rows = [
-        (str(one["section"]), _words(one["question"], one["answer"] or "For the owner to answer: the study does not know."))
-        for one in found["questions"]
+        (
+            str(asked["section"]),
+            _words(asked["question"], asked["answer"] or "For the owner to answer: the study does not know."),
+        )
+        for asked in found["questions"]
     ]
     return table("Questions in our own words", ("section", "question", "answer"), rows) + paragraph(
         f"Section numbers are those of {found['source']}; a later edition may number otherwise."

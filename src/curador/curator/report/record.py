@@ -226,9 +226,9 @@ def _not_looked_at(others: dict[str, Any] | None, tables: list[dict[str, Any]]) 
         out.append("Other ledgers of the same rows could not be looked for, as the sources are not there.")
     else:
         out += [
-            f"The ledger {one['place']} of study {one['study']} could not be read."
-            for one in others["ledgers"]
-            if one["epsilon"] is None
+            f"The ledger {ledger['place']} of study {ledger['study']} could not be read."
+            for ledger in others["ledgers"]
+            if ledger["epsilon"] is None
         ]
     out += [
         f"Caps of table {table['name']} are not known yet: no survey was bought, and analysts are refused."
