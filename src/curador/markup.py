@@ -152,7 +152,7 @@ def page(title: str, *, header: str, main: str, footer: str, style: str = "") ->
 """
 
 
-LONGEST = 400
+LONGEST = 2_000
 """Letters of one text that somebody else wrote, on a page."""
 
 

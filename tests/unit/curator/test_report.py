@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -102,7 +103,8 @@ def test_the_promise_is_that_of_the_study(spent, report):
 def test_every_cap_and_bound_says_where_it_came_from(spent, report):
     """Declared ones; and columns that only the source has."""
     visits, salaries = report["tables"]
-    assert visits["caps"] == {"rows": 5, "groups": 5, "rows_per_group": 5, "survey": None, "origin": "declared"}
+    own = {"rows": 5, "groups": 5, "rows_per_group": 5}
+    assert visits["caps"] == {**own, "survey": None, "highest_of_a_question": None, "origin": "declared"}
     columns = {one["name"]: one for one in visits["columns"]}
     assert columns["spent"]["bounds"] == {"lower": "0", "upper": "500", "origin": "declared"}
     assert columns["city"]["values"] == {"number": 3, "listed": ["Cuzco", "Lima", "Quito"]}
@@ -115,25 +117,21 @@ def test_every_cap_and_bound_says_where_it_came_from(spent, report):
     ]
 
 
+def test_the_highest_caps_of_a_question_are_told(tmp_path):
+    """What an analyst may ask for, beside what counts where nothing is asked for."""
+    study = make_study(tmp_path)
+    visits = replace(study.tables[0], caps_max=cu.Caps(rows=50))
+    made = make_report(replace(study, tables=(visits, study.tables[1])))
+    assert made["tables"][0]["caps"]["highest_of_a_question"] == {"rows": 50, "groups": 50, "rows_per_group": 50}
+    assert "a question may ask for up to 50 rows" in made.to_html()
+
+
 def test_caps_that_nobody_declared_are_missing_until_a_survey(tmp_path):
     """And the page says that analysts are refused."""
     study = make_study(tmp_path)
-    bare = cu.Study(
-        name="bare",
-        tables=tuple(cu_table(one) for one in study.tables),
-        budget=study.budget,
-        ledger=tmp_path / "bare.ledger",
-        folder=tmp_path,
-    )
-    made = make_report(bare)
+    made = make_report(replace(study, tables=tuple(replace(table, caps=None) for table in study.tables)))
     assert {one["caps"]["origin"] for one in made["tables"]} == {"not known yet"}
     assert "no survey was bought" in " ".join(concerns(made.record))
-
-
-def cu_table(table):
-    from dataclasses import replace
-
-    return replace(table, caps=None)
 
 
 def test_a_report_writes_nothing(tmp_path):
@@ -171,6 +169,7 @@ def make_study_again(folder):
     return study
 
 
+@pytest.mark.slow
 def test_another_ledger_of_the_same_rows_is_told_and_added(tmp_path):
     """With what both promise together."""
     with open_curator(tmp_path) as curator:
@@ -210,6 +209,7 @@ def broken(folder, script):
     return study
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
@@ -236,6 +236,7 @@ def test_a_broken_chain_is_said_first(tmp_path, script):
     assert "Whole: every entry" not in page
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_gone_is_said_first(tmp_path):
     """The rows had one: a study without it is not a new study."""
     with open_curator(tmp_path) as curator:
@@ -317,6 +318,13 @@ def test_the_page_stands_alone_and_escapes_names(tmp_path):
     assert "default-src &#x27;none&#x27;" in page
 
 
+def test_no_name_moves_a_terminal(tmp_path):
+    """What is printed has codes in the place of signs that a terminal obeys."""
+    study = make_study(tmp_path, unit_name="per\x1b[31mson\u202e")
+    assert not {"\x1b", "\u202e"} & set(str(make_report(study)))
+    assert "\\x1b[31m" in str(make_report(study))
+
+
 def test_the_json_is_canonical_and_makes_the_same_page(report):
     """A stored report is the whole of it."""
     text = report.to_json()
@@ -392,6 +400,7 @@ def test_the_guideline_is_answered_or_left_to_the_owner(report):
 # ---- doors ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_python_has_it_for_the_owner_alone(tmp_path):
     with open_curator(tmp_path) as curator:
         curator.ask(COUNT, spend="5%")
@@ -405,6 +414,7 @@ def test_python_has_it_for_the_owner_alone(tmp_path):
             curator.report(audit={})
 
 
+@pytest.mark.slow
 def test_the_shell_writes_all_of_them(spent, tmp_path):
     """Page, JSON, text, registry; a wrong ending is refused before anything is read."""
     file = tmp_path / "study.toml"

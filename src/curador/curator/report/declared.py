@@ -96,10 +96,10 @@ def tables_body(study: Study, survey: Survey | None, schema: Schema | None) -> l
     schema   what the sources show without a row; None where they could not be looked at: then what is declared alone
     """
     said: dict[str, Any] = declared_details(study)["declarations"]["tables"]
-    return [_table(table, said[table.name], survey, schema) for table in study.tables]
+    return [_table(study, table, said[table.name], survey, schema) for table in study.tables]
 
 
-def _table(table: Table, said: dict[str, Any], survey: Survey | None, schema: Schema | None) -> dict[str, Any]:
+def _table(study: Study, table: Table, said: dict[str, Any], survey: Survey | None, schema: Schema | None) -> dict[str, Any]:
     found = None if schema is None else schema.table(table.name)
     declared = [_declared_column(name, column) for name, column in said["columns"].items()]
     others = (
@@ -112,16 +112,25 @@ def _table(table: Table, said: dict[str, Any], survey: Survey | None, schema: Sc
         "source": table.source,
         "public": table.public,
         "rows_belong_to": owner_text(table.unit),
-        "caps": _caps(table, survey),
+        "caps": _caps(table, survey, study.engine.unit_rows),
         "columns": [*declared, *others],
         "source_was_looked_at": found is not None,
     }
 
 
-def _caps(table: Table, survey: Survey | None) -> dict[str, Any]:
-    """Return what one unit may contribute to one question, and where that came from."""
+def _caps(table: Table, survey: Survey | None, stored: int) -> dict[str, Any]:
+    """Return what one unit may contribute to one question, and where that came from.
+
+    stored   rows of one unit that are stored at most: how far a question may go where a survey found the caps
+    """
     found = None if survey is None else survey.tables.get(table.name)
-    nothing: dict[str, Any] = {"rows": None, "groups": None, "rows_per_group": None, "survey": None}
+    most = table.caps_max
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(("rows", "groups", "rows_per_group", "survey")),
+        "highest_of_a_question": None
+        if most is None
+        else {"rows": most.rows, "groups": most.most_groups, "rows_per_group": most.most_in_group},
+    }
     if table.public:
         return {**nothing, "origin": PUBLIC}
     if table.single:
@@ -133,7 +142,8 @@ def _caps(table: Table, survey: Survey | None) -> dict[str, Any]:
     if survey is not None and found is not None:
         own = dict.fromkeys(("rows", "groups", "rows_per_group"), found.cap)
         bought = {"entry": survey.id, "time": survey.time, "data_version": survey.version}
-        return {**own, "survey": bought, "origin": SURVEYED}
+        highest = nothing["highest_of_a_question"] or dict.fromkeys(own, stored)
+        return {**own, "highest_of_a_question": highest, "survey": bought, "origin": SURVEYED}
     return {**nothing, "origin": MISSING}
 
 

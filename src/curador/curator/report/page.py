@@ -190,7 +190,10 @@ def _tables(said: Mapping[str, Any]) -> str:
     heads = ("table", "rows belong to", "caps", "where caps came from", "source")
     parts = [
         paragraph(f"A cap says how much of one {unit} enters one question; what is beyond it is left out, by chance."),
-        paragraph("A question may be asked with other caps: its receipt says which, and its noise fits them."),
+        paragraph(
+            """A question about several tables has the largest of their caps. A question may be asked with other caps: its
+            receipt says which, and its noise fits them."""
+        ),
         table("Tables", heads, rows),
     ]
     for known in said["tables"]:

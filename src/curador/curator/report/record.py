@@ -31,6 +31,7 @@ from curador.curator.report.ledgers import ledger_body, others_body, spent_body,
 from curador.engines.base import engine_kind
 from curador.errors import CuradorError, InvalidParameter
 from curador.ledger.register import VERSION as REGISTER_VERSION
+from curador.markup import visible
 from curador.study.model import DIGEST_VERSION
 
 if TYPE_CHECKING:
@@ -121,13 +122,13 @@ class StudyReport:
     def __str__(self) -> str:
         from curador.curator.report.words import statement
 
-        return "\n".join(statement(self.record))
+        return "\n".join(statement(cast("dict[str, Any]", visible(self.record))))
 
     def _repr_html_(self) -> str:
         from curador.curator.report.words import statement
-        from curador.markup import items, visible
+        from curador.markup import items
 
-        return items([str(visible(line)) for line in statement(self.record)])
+        return items(statement(cast("dict[str, Any]", visible(self.record))))
 
 
 def make_report(

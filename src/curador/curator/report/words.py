@@ -114,7 +114,9 @@ def caps_words(caps: Mapping[str, Any], unit: str) -> str:
     parts = [f"{caps['rows']:,} rows"]
     parts += [f"{caps['groups']:,} groups"] if caps["groups"] < caps["rows"] else []
     parts += [f"{caps['rows_per_group']:,} rows in one group"] if caps["rows_per_group"] < caps["rows"] else []
-    return f"at most {', '.join(parts)} per {unit}"
+    most = caps["highest_of_a_question"]
+    more = "" if most is None else f"; a question may ask for up to {most['rows']:,} rows"
+    return f"at most {', '.join(parts)} per {unit}{more}"
 
 
 def origin_words(caps: Mapping[str, Any]) -> str:
@@ -138,10 +140,10 @@ def values_words(column: Mapping[str, Any], *, public: bool) -> str:
         return "none: counted and filtered on, never summed"
     listed = values.get("listed")
     if not listed:
-        return f"{values['number']:,} listed values"
+        return f"{values['number']:,} listed values. These groups are never hidden"
     shown = ", ".join(str(one) for one in listed[:MOST_SHOWN])
     more = len(listed) - MOST_SHOWN
-    return f"one of: {shown}{f' and {more} more' if more > 0 else ''}"
+    return f"one of: {shown}{f' and {more} more' if more > 0 else ''}. These groups are never hidden"
 
 
 MOST_SHOWN = 8
