@@ -47,11 +47,12 @@ def kept_body(study: Study, ledger: Path) -> list[dict[str, Any]]:
             "curador prepare STUDY --drop removes the rows; the key stays, so that the same copy can be made again",
             personal="the rows",
         ),
-        _file(
+        _place(
             "log of failures",
-            prepared.incidents,
+            str(prepared.incidents),
             "what really happened when a question failed; it may quote values of rows",
             "remove the file when the failures are understood",
+            there=None,  # whether it is there tells that a question failed, which rows may have caused
             personal="may quote rows",
         ),
         _file("log of durations", prepared.durations, "how long questions took, which depends on rows", "remove the file"),
