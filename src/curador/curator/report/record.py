@@ -2,7 +2,7 @@
 
 Claim   A report is a function of the study, its ledger's charges and declarations, surveys that were released with noise, the
         register, and names and types that sources show without a row. Nothing in it was read from rows without noise: no
-        number of rows, no size, no digest of contents, no answer, no text of a question. It spends and writes nothing.
+        number of rows, no size, no digest of contents, no answer, no text of a question. It spends nothing and makes nothing.
         That failures closed the study to analysts is in it, as every one of them is told.
 Source  `tests/engines/test_report_canaries.py` puts marked values and sizes into rows and searches every byte.
 """
