@@ -108,6 +108,8 @@ FILES = {
     "answers": ["engines/test_released_questions.py", "statistical/test_coverage_above.py"],
     "engines": ["replay/test_reading.py"],
     "curator": [
+        "browser/test_report_page.py",
+        "engines/test_report_canaries.py",
         "engines/test_coverage_on_data.py",
         "engines/test_curator_duckdb.py",
         "engines/test_sandbox.py",

@@ -47,6 +47,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
         "Explanations": [
             "docs/explanation/figures",
             "docs/explanation/threat-model",
+            "docs/explanation/gdpr",
             "docs/explanation/queries",
             "docs/explanation/a-questions-way",
             "docs/explanation/ledger",

@@ -36,7 +36,10 @@ HERE = Path(__file__).parent
 
 
 def main(name: str) -> None:
-    """Make every sample in a new folder."""
+    """Make every sample in a new folder, or a report alone."""
+    if name.startswith("reports/"):
+        make_report_of(HERE / name)
+        return
     folder = HERE / name
     folder.mkdir()  # FileExistsError: what was stored once is never written again
     make_losses(folder)
@@ -50,6 +53,27 @@ def main(name: str) -> None:
     make_models(folder)
     make_local(folder)
     seal(folder)
+
+
+def make_report_of(path: Path) -> None:
+    """A report of a study that was surveyed and asked, with an audit on record; the places are of no machine."""
+    if path.exists():
+        raise FileExistsError(path)
+    own = Path(tempfile.mkdtemp())
+    os.environ["CURADOR_REGISTER"] = str(own / "register")
+    for table in given.READ["surveyed"]:
+        (own / table).write_text(given.TABLES[table], encoding="utf-8")
+    (own / "surveyed.toml").write_text(given.STUDIES["surveyed.toml"], encoding="utf-8")
+    with cu.open(own / "surveyed.toml") as curator:
+        for who, text, options in given.ASKED["surveyed"]:
+            (curator if who is None else curator.analyst(who)).ask(text, **options)
+        audit = {**given.AUDIT, "settings": {"fingerprint of the study": curator.study.digest, "data version": "1"}}
+        text = curator.report(audit=audit).to_json()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text.replace(str(own), "/srv/surveyed"), encoding="ascii")
+    line = f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+    with (HERE / "reports.sha256").open("a", encoding="ascii") as sealed:
+        sealed.write(line)
 
 
 def seal(folder: Path) -> None:

@@ -434,3 +434,18 @@ def said(estimate: Any) -> list[float]:
 
 SERVER = "postgresql://visits_writer@db.example/studies?schema=visits"
 """Where a ledger may be kept."""
+
+
+# ---- a report -----------------------------------------------------------------------------------------------------------
+
+AUDIT: dict[str, Any] = {
+    "passed": True,
+    "when": "2031-04-01T10:00:00+00:00",
+    "questions_asked": 3,
+    "purchases_not_replayed": 1,
+    "neighbours": 3,
+    "canaries": 1000,
+    "real_rows": {"replay_holds": True, "canaries_hold": True},
+    "made_up_rows": {"replay_holds": True, "canaries_hold": True},
+}
+"""What an audit of a study printed, as far as a report tells it."""

@@ -20,6 +20,7 @@ import sample_inputs as given
 import curador as cu
 from curador import learn, local
 from curador.curator.finding import split_parts
+from curador.curator.report.record import StudyReport
 from curador.engines.base import PrivateSource
 from curador.learn.model_file import from_json, to_json
 from curador.ledger import checkpoint
@@ -464,3 +465,23 @@ def test_every_client_and_protocol_has_a_sample():
 
     assert {json.loads(one["client"])["kind"] for one in held} == set(devices.CLIENTS)
     assert {json.loads(one["protocol"])["protocol"] for one in held} == own
+
+
+# ---- reports ------------------------------------------------------------------------------------------------------------
+
+
+REPORTS = sorted((HERE / "reports").glob("v*.json"))
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_a_report_is_read_and_shown_as_it_was(path):
+    """A signed report can be checked for ever: its bytes, its page, its statement."""
+    sealed = dict(reversed(line.split("  ")) for line in (HERE / "reports.sha256").read_text(encoding="ascii").splitlines())
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == sealed[path.name]
+    report = StudyReport.from_json(path.read_text(encoding="ascii"))
+
+    assert report.to_json() == path.read_text(encoding="ascii")
+    assert report.whole
+    assert report["promise"]["belief_words"][0] in report.to_html().replace("\u00a0", " ")
+    assert report["study"]["digest"] in str(report)
+    assert report.registry()["status"] == "Draft"

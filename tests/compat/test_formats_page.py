@@ -97,6 +97,7 @@ HELD = {
     "Counts": lambda: found_by("counts"),
     "Steps": lambda: found_by("tables")["tables"]["visits"]["rows"],
     "Receipt of a question": lambda: loaded(LEDGER.parent / "surveyed" / "receipts" / "0.json"),
+    "Report": lambda: loaded(HERE / "reports" / "v1.json"),
     "Receipt of a fit": lambda: receipt(fit=True).keys() - receipt(fit=False).keys(),
     "Model": lambda: loaded(HERE / "v1" / "models" / "pca.json"),
     "Local protocol": lambda: set.intersection(*map(set, local_texts("protocol"))),

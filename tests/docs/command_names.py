@@ -10,7 +10,7 @@ from typer.main import get_command
 from curador.cli.app import app
 
 HEADINGS = {
-    "A study": ["init", "check", "refresh", "reopen", "prepare"],
+    "A study": ["init", "check", "report", "refresh", "reopen", "prepare"],
     "Questions": ["preview", "ask", "budget", "log"],
     "A service": ["serve", "token new", "token list", "token revoke"],
     "Learning": ["train"],

@@ -15,6 +15,7 @@ ROOMS = [
     "canonical",
     "numerics",
     "text",
+    "markup",
     "randomness",
     "privacy",
     "mechanisms",

@@ -14,6 +14,7 @@ import typer
 
 from curador.cli.expression import loss_of
 from curador.cli.plotting import plot
+from curador.cli.reporting import report
 from curador.cli.serving import add_serving
 from curador.cli.show import account_table, adversary_lines, finite, mechanism_lines
 from curador.cli.study import add_commands
@@ -73,6 +74,7 @@ add_commands(app)
 add_serving(app)
 app.command()(train)
 app.command()(plot)
+app.command()(report)
 app.command()(collect)
 
 LossText = Annotated[str, typer.Argument(help='Losses, e.g. "1000*gaussian(sigma=20) + 50*rr(epsilon=0.5)".')]

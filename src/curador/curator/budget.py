@@ -102,14 +102,13 @@ class BudgetView:
         )
 
     def _named(self, amounts: Amounts) -> dict[str, str]:
-        names = ("epsilon",) if self.pure else ("rho", "delta")
-        return {name: value for name, value in amounts.record().items() if name in names}
+        return amounts_named(amounts, pure=self.pure)
 
     def by_analyst(self) -> Any:
         """Return a table of the owner and every analyst."""
         made = make_table("who", "share", "spent", "of the share", "left")
         for account in self.accounts:
-            spent, whole = _main(account.spent, self.pure), _main(account.limit, self.pure)
+            spent, whole = (main_amount(one, pure=self.pure) for one in (account.spent, account.limit))
             shares = [
                 percent_text(account.share, Fraction(1), up=False),
                 amounts_text(account.spent, pure=self.pure, up=True),
@@ -120,9 +119,9 @@ class BudgetView:
 
     def __rich__(self) -> Any:
         made = make_table("", "ε" if self.pure else "ρ, δ of private keys", "")
-        whole = _main(self.limit, self.pure)
+        whole = main_amount(self.limit, pure=self.pure)
         for name, amounts, up in (("limit", self.limit, False), ("spent", self.spent, True), ("left", self.left, False)):
-            part = "" if name == "limit" else percent_text(_main(amounts, self.pure), whole, up=up)
+            part = "" if name == "limit" else percent_text(main_amount(amounts, pure=self.pure), whole, up=up)
             made.add_row(name, amounts_text(amounts, pure=self.pure, up=up), part)
         return with_lines(made, [self._sentence()])
 
@@ -144,7 +143,14 @@ def _whole_amounts(plain: Mapping[str, str]) -> Amounts:
     )
 
 
-def _main(amounts: Amounts, pure: bool) -> Fraction:  # noqa: FBT001 -- one of two amounts
+def amounts_named(amounts: Amounts, *, pure: bool) -> dict[str, str]:
+    """Return the amounts that count under a kind of budget, exact, by name."""
+    names = ("epsilon",) if pure else ("rho", "delta")
+    return {name: value for name, value in amounts.record().items() if name in names}
+
+
+def main_amount(amounts: Amounts, *, pure: bool) -> Fraction:
+    """Return the amount that a percentage of the budget is taken of."""
     return amounts.epsilon if pure else amounts.rho
 
 

@@ -27,6 +27,8 @@ from curador.curator.options import Question, QuestionOptions, QuestionVerbs
 from curador.curator.pace import Pace, Turn
 from curador.curator.previewing import preview_by_cap, preview_of, previews_of
 from curador.curator.price import FIND, plan_question, price_question
+from curador.curator.report.audited import require_audit
+from curador.curator.report.record import make_report
 from curador.curator.session import Session, Sightings, schema_for_analyst
 from curador.curator.survey import SurveyReport, buy_survey, lacks_survey, needs_survey, trial_session
 from curador.curator.survey_columns import ColumnsReport, buy_columns
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from curador.curator.budget import BudgetView
     from curador.curator.finding import FindingQuestion
     from curador.curator.preview import Preview, Previews
+    from curador.curator.report.record import StudyReport
     from curador.curator.ticket import Ticket
     from curador.engines.base import Engine
     from curador.ledger.ledger import Ledger
@@ -234,6 +237,15 @@ class Curator(Asker):
         The caps hold from here on, over all data versions, until the next survey.
         """
         return buy_columns(self._session) if columns else buy_survey(self._session, self._session.survey)
+
+    def report(self, *, audit: Mapping[str, Any] | None = None) -> StudyReport:
+        """Return the report of the study: who is protected, how strongly, what was spent. Its chain is verified meanwhile.
+
+        audit   what `curador audit study.toml --copy --json` printed, read as JSON: it is told as the last audit
+
+        Spends nothing, reads no row. `write("study.html")` is the page to sign, `write("study.json")` the same for programs.
+        """
+        return make_report(self.study, ledger=self.ledger, audit=None if audit is None else require_audit(audit))
 
     def reopen(self, note: str) -> None:
         """Open the study to analysts again after engine failures."""

@@ -13,6 +13,7 @@ from curador.curator.dataset import (
     DataSet,
     acknowledged_by,
     join_both,
+    ledgers_of_data,
     refuse_copy,
     refuse_unacknowledged,
     shared_ledger,
@@ -205,6 +206,14 @@ def require_usable(study: Study) -> None:
     It comes before a ledger is made and before a data version is declared: both are for ever. The last is for the owner only.
     """
     engine_kind(study.engine.kind).require_readable(study)
+
+
+def known_ledger(study: Study) -> Ledger | None:
+    """Return the ledger of a study for a report; None where it has none that is known. No contents of sources are read."""
+    if study.ledger_path.exists():
+        return existing_ledger(study)
+    others = ledgers_of_data(study)
+    return shared_ledger(others, **_options_of(study, verify=False, checkpoint=False)) if others else None
 
 
 def existing_ledger(study: Study) -> Ledger:

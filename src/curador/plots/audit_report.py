@@ -20,7 +20,8 @@ from curador.audit.exhibits import METHODS
 from curador.audit.run import Report
 from curador.audit.trial import LIMIT
 from curador.errors import InvalidParameter, require
-from curador.plots.page import TableCell, drawing, items, number, page, paragraph, table, text
+from curador.markup import TableCell, items, number, page, paragraph, table, text
+from curador.plots.page import drawing
 from curador.plots.style import BLUE, CYCLE, DARK, GREEN, GREY, MARKS, PATTERNS, RED, key_below, side_by_side, style
 
 if TYPE_CHECKING:

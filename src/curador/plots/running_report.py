@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curador.errors import InvalidParameter
-from curador.plots.page import TableCell, items, number, page, paragraph, table, text
+from curador.markup import TableCell, items, number, page, paragraph, table, text
 
 if TYPE_CHECKING:
     from curador.testing.running import RowsAudit, StudyAudit

@@ -42,6 +42,9 @@ Bound: TypeAlias = float | FloatArray
 
 HALF = Fraction(1, 2)
 
+TENFOLD = Fraction(1054, 10_000)
+"""A loss exceeds ε by more than this with probability at most 10 δ: 1/(1 − e^−t) is just below 10."""
+
 _TAIL_ULPS = 32.0
 """erfcx, two exponentials, their arguments, three products: 15 units of 2⁻⁵², twice as many ulps."""
 
@@ -145,6 +148,22 @@ def loss_tail(delta: Number, *, t: Number) -> float:
         return 0.0
     share = down(-math.expm1(-float_down(excess)), LIBM_ULPS)
     return min(up(float_up(failure) / share), 1.0) if share > 0 else 1.0
+
+
+def belief_after(
+    epsilon: Number, delta: Number = 0, *, prior: Number = HALF, beyond: Number = TENFOLD
+) -> tuple[float, float]:
+    """Return how sure of the true database he can become, and how often at most he becomes surer than that.
+
+    Claim   P[posterior > π e^(ε+t)/(π e^(ε+t) + 1 − π)] ≤ δ/(1 − e^−t) under (ε, δ), whichever is true, at t = beyond.
+            Where δ = 0 the posterior never exceeds π e^ε/(π e^ε + 1 − π). At t = 0 nothing of the kind holds.
+    Rounds  Up, both.
+    Source  [DMNS06] where the loss is at most ε + t, and `loss_tail`
+    """
+    exact, failure, excess = at_least_zero(epsilon, "epsilon"), probability(delta, "delta"), positive(beyond, "beyond")
+    if failure == 0:
+        return posterior_bounds(exact, prior=prior)[1], 0.0
+    return posterior_bounds(exact + excess, prior=prior)[1], loss_tail(failure, t=excess)
 
 
 @overload

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import time
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from curador.curator.pace import pace_text
+from curador.curator.promise import FALSE_ALARMS, odds_of, odds_words
 from curador.errors import CuradorError
 from curador.ledger.limits import epsilon_of
-from curador.privacy.odds import accuracy, true_positive_bound
 from curador.server import limits, rendering, tokens
 from curador.study.values import number_text
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from curador.server.service import Service
-
-FALSE_ALARMS: Final = Fraction(1, 100)
 
 
 def odds_body(service: Service) -> dict[str, Any]:
@@ -30,26 +26,16 @@ def odds_body(service: Service) -> dict[str, Any]:
     Rounds  Against ourselves.
     """
     study = service.study
-    epsilon, delta = study.budget.epsilon, study.budget.delta or Fraction(0)
-    right, found = accuracy(epsilon, delta), float(true_positive_bound(float(FALSE_ALARMS), epsilon=epsilon, delta=delta))
-    factor = math.exp(min(float(epsilon), 700.0))
-    unit = study.unit_name
-    but = f", but for a part of {float(delta):.3g}" if delta else ""
-    words = [
-        f"Somebody knows every row but those of one {unit}, sees every answer, and guesses whether it is in the data.",
-        f"The guess is right at most {100 * right:.2f} % of the time; a coin is right 50 %.",
-        f"Who accuses 1 % of those who are not there finds at most {100 * found:.2f} % of those who are.",
-        f"Whatever is seen is at most {factor:.4g} times as likely with the {unit} as without{but}.",
-    ]
+    odds = odds_of(study)
     return {
         "promise": _promise(service),
-        "unit": unit,
+        "unit": study.unit_name,
         "adjacency": str(study.adjacency),
-        "right_at_most": right,
+        "right_at_most": odds.right,
         "false_alarms": float(FALSE_ALARMS),
-        "found_at_most": found,
-        "factor": factor,
-        "words": words,
+        "found_at_most": odds.found,
+        "factor": odds.factor,
+        "words": odds_words(study, odds),
     }
 
 

@@ -24,8 +24,8 @@ from curador.audit.trial import AuditedMechanism, FitRow, TrialRow
 from curador.audit.worlds import fixed_worlds, itself
 from curador.cli import auditing
 from curador.errors import InvalidParameter
+from curador.markup import TableCell, paragraph, table, text
 from curador.plots.audit_report import bounds_against_claims, caught_by, curves_against_samples, document, write_html
-from curador.plots.page import TableCell, paragraph, table, text
 
 WHEN = datetime(2030, 5, 17, 9, 30, tzinfo=UTC)
 SURE = "0.999999999"
