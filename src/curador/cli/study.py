@@ -512,11 +512,11 @@ def _caps(option: str, given: list[str] | None) -> dict[str, int] | str | None:
 def _ranges(option: str, given: list[str] | None) -> dict[str, tuple[str, str]] | None:
     """Read mean=0..100; the last sign = counts, as a name may hold one."""
     found: dict[str, tuple[str, str]] = {}
-    for one in given or []:
-        name, _, ends = one.rpartition("=")
+    for said in given or []:
+        name, _, ends = said.rpartition("=")
         low, dots, high = (part.strip() for part in ends.partition(".."))
         if not name.strip() or not low or not dots or not high or name.strip() in found:
-            raise InvalidParameter.must_be(option, "a column and two ends, such as mean=0..100, each column once", one)
+            raise InvalidParameter.must_be(option, "a column and two ends, such as mean=0..100, each column once", said)
         found[name.strip()] = low, high
     return found or None
 
