@@ -104,9 +104,10 @@ ROWS = (
     Row(
         "10",
         "nonsense at the writer's socket, over HTTP and at PostgreSQL's door",
-        "9 frames; hostile requests, requests from the OpenAPI document; broken messages",
+        "9 frames; 240 mangled requests; hostile requests, requests from the OpenAPI document; broken messages",
         (
             f"{LEDGER}ledger_sharing.py::test_nonsense_harms_nobody",
+            "tests/ledger/test_mangled_requests.py::test_a_mangled_request_harms_no_ledger",
             "tests/server/test_hostile_http.py",
             "tests/server/test_openapi.py",
             "tests/door/test_door_bytes.py",
@@ -353,6 +354,7 @@ BUGS = {
     "rollback under an idle process": f"{LEDGER}ledger_locks.py::test_a_change_that_asks_no_witness_spends_twice",
     "rollback without a witness": f"{LEDGER}ledger_tampering.py::test_without_its_witness_a_backup_looks_right",
     "a database that believes its bytes": f"{LEDGER}ledger_tampering.py::test_a_plain_database_would_not_have_noticed",
+    "ends that are not looked at": "tests/ledger/test_mangled_requests.py::test_ends_that_are_not_looked_at_harm_it",
     "retry without its id pays twice": f"{LEDGER}ledger_sharing.py::test_retrying_without_the_id_is_caught",
     "a look at the ledger's file that drops its locks": f"{LEDGER}ledger_locks.py::test_a_look_at_the_file_would_drop_them",
     "bought twice by two who ask at once": "tests/unit/ledger/test_ledger_version_2.py::test_buying_twice_is_caught",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import multiprocessing
 import os
@@ -348,6 +349,37 @@ def test_a_patience_that_no_clock_measures_is_its_own(patience, path, monkeypatc
 
 
 DUMPS = json.dumps
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "served"},
+        {"kind": "reserved"},
+        {"kind": "refreshed"},
+        {"kind": "committed"},
+        {"kind": "committed", "stores": True, "answer_digest": "d"},
+        {"kind": "committed", "stores": True, "answer_digest": "d", "content_digest": "0" * 64},
+        {"kind": "committed", "stores": True, "content_digest": hashlib.sha256(b"").hexdigest()},
+        {"stores": True},
+        {"answer_digest": "d"},
+        {"content_digest": "0" * 64},
+        {"id": ""},
+    ],
+    ids=str,
+)
+def test_an_end_that_no_reading_would_take_is_not_written(change, path, monkeypatch):
+    """It would stand in the chain for ever, and nobody could open the ledger any more."""
+    real = sharing._told  # noqa: SLF001 -- what no asker says
+    with serving(path), reopen(path, LARGE) as ledger:
+        reserved = ledger.reserve(request(epsilon=1))
+        with monkeypatch.context() as patch:
+            patch.setattr(sharing, "_told", lambda *given, **how: {**real(*given, **how), **change})
+            with pytest.raises((InvalidParameter, Failed)):
+                ledger.fail(reserved, incident="f")
+        assert ledger.head.sequence == 1
+        ledger.fail(reserved, incident="f")
+        ledger.verify()
 
 
 def test_who_is_interrupted_while_it_waits_leaves_no_connection(path, monkeypatch):

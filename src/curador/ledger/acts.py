@@ -11,6 +11,7 @@ Claim   `perform` writes what the act says and nothing else, or raises and has t
 from __future__ import annotations
 
 import abc
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -26,6 +27,7 @@ from curador.ledger.entry import (
     Spent,
     State,
     holder_of,
+    is_label,
     next_entry,
     recent_entry,
     refuse_entry,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 CLOSED_AFTER: Final = 3
 """Engine failures after which analysts are refused until the owner reopens the study."""
+SETTLEMENTS: Final = (EntryKind.COMMITTED, EntryKind.FAILED, EntryKind.VOIDED)
 CHARGED: Final = "the charge is kept and nothing was released"
 
 Outcome = TypeVar("Outcome")
@@ -106,6 +109,9 @@ class Reserve(Act[Spent]):
     dead: tuple[str, ...] = ()
     id: str = field(default_factory=_fresh_id)
 
+    def __post_init__(self) -> None:
+        require(is_label(self.id), "id", "a text of at most 200 letters", self.id)
+
     def perform(self, page: Page, head: Entry, limits: Limits, *, again: bool) -> Spent:
         """Judge, and write the charge and the running sums."""
         request, limit = self.request, limits.share(self.request.share)
@@ -165,7 +171,10 @@ def _spent_before(page: Page, entry: Entry, limit: Amounts) -> Spent:
 
 @dataclass(frozen=True, slots=True)
 class Settle(Act[Entry]):
-    """End a reservation: with its answer, with a failure, or by giving its charge back."""
+    """End a reservation: with its answer, with a failure, or by giving its charge back.
+
+    What every later reading would refuse is refused here: another process may hand over anything, and it would shut all out.
+    """
 
     kind: EntryKind
     own: Entry
@@ -174,6 +183,16 @@ class Settle(Act[Entry]):
     content_digest: str | None = None
     note: str | None = None
     id: str = field(default_factory=_fresh_id)
+
+    def __post_init__(self) -> None:
+        require(is_label(self.id), "id", "a text of at most 200 letters", self.id)
+        require(self.kind in SETTLEMENTS, "kind", "how a reservation ends", self.kind.value)
+        parts = self.answer, self.content_digest, self.answer_digest
+        if self.answer is None or self.kind is not EntryKind.COMMITTED:
+            whole = parts == (None, None, None) and self.kind is not EntryKind.COMMITTED
+        else:
+            whole = self.content_digest == hashlib.sha256(self.answer).hexdigest() and is_label(self.answer_digest)
+        require(whole, "answer", "there, with its digests, where a question was answered, and nowhere else", self.kind.value)
 
     @property
     def settles(self) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import fcntl
+import hashlib
 import itertools
 import sqlite3
 import sys
@@ -222,7 +223,7 @@ def test_an_act_that_is_tried_again_is_done_once(ledger):
     asked = Reserve(request(epsilon="0.25", analyst="ana"))
     (first,) = write(ledger, asked)
     assert ledger.reserve(asked.request, id=asked.id) == first
-    settle = Settle(EntryKind.COMMITTED, first.entry, b"42", "d", "0" * 64)
+    settle = Settle(EntryKind.COMMITTED, first.entry, b"42", "d", hashlib.sha256(b"42").hexdigest())
     (done,) = write(ledger, settle)
     again = Waiter(settle, LONG, again=True)
     ledger._own_writer.write([again])
