@@ -50,6 +50,7 @@ _TRUTHS = (False, True)
 _DAILY = {"year", "quarter", "month", "week", "day", "dayofweek", "isodow", "dayofyear"}
 """Units and parts of time that the day decides."""
 
+_EXACT = 2**53
 MOST_WHOLE = 1_000
 MOST_TIMES = 10_000
 MOST_PUBLIC = 100_000
@@ -263,9 +264,23 @@ class Lister:
             return None
         first = max(math.ceil(known.lower), 1) if _counts_a_group(expression, relation) else math.ceil(known.lower)
         numbers = range(first, math.floor(known.upper) + 1)
-        null = can_be_null(expression, relation)
+        null = self._is_null_with_columns(expression, relation)
         why = f"whole numbers: {known.why or 'its range'}"
         return FiniteColumn(Type.INTEGER, numbers, null, why, promised=True)
+
+    def _is_null_with_columns(self, expression: Expression, relation: Relation) -> bool:
+        """Whether a number can be NULL; arithmetic is only where a column is, as no step of it leaves what doubles hold."""
+        known = self.ranges.of(expression, relation)
+        small = known.lower is not None and known.upper is not None and max(-known.lower, known.upper) <= _EXACT
+        match expression:
+            case Call(function="+" | "-" | "*" | "neg" | "floor" | "ceil" | "cast", arguments=parts) if small and all(
+                part.type is not None and part.type.numeric for part in parts
+            ):
+                return any(self._is_null_with_columns(part, relation) for part in parts)
+            case Call(function="/", arguments=(above, Literal(value=int() | Fraction() as divisor))) if small and divisor:
+                return self._is_null_with_columns(above, relation)
+            case _:
+                return can_be_null(expression, relation)
 
     # ---- conditions ------------------------------------------------------------------------------------------------
 
