@@ -31,7 +31,7 @@ FINENESS = 256
 _MOST_BEND = 1.0
 _EDGES = 400
 
-_FROM, _BAND = 30.0, 8.0
+_FROM, _BAND = 20.0, 8.0
 """From how many deviations of a count on bends are followed, and where a noise is below FAR."""
 
 

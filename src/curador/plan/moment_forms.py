@@ -27,7 +27,8 @@ from curador.plan import enclosure as on
 from curador.plan import smooth as jets
 from curador.plan.aggregates import Linear, Mean, Variance
 from curador.plan.enclosure import ColumnEnclosure
-from curador.plan.error import ROUND_OFF, combined_reaches, own_reach, ratio_law
+from curador.plan.bent_forms import Bending
+from curador.plan.error import FAR, ROUND_OFF, combined_reaches, own_reach, ratio_law
 from curador.plan.model import estimates_of
 from curador.plan.parts import affine_form, bare_divisor, jet_of
 from curador.plan.ratio_sums import turn_of_parts, turned_reach
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
     from curador.query.tree import Node
 
 _Fraction: TypeAlias = "tuple[Node, Node | None]"
+Views: TypeAlias = "tuple[Jet, ...]"
+"""A function over the box of moments; and, where bends are followed, at what was released and over a wider box."""
 
-_ROUNDS = 6
+_ROUNDS, _SIDED = 4, 2
 _FURTHER = 256.0, 64.0, 16.0, 4.0
 
 
@@ -197,16 +200,26 @@ def moments_interval(
         errors[index] = np.maximum(centre - low, high - centre)
         box[index] = _variable(index, centre, low, high)
     reaches = {index: float(own_reach(noises[index], 1 - level)) for index in released}  # type: ignore[arg-type]
-    form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss)
-    above = jet_of(one.above, block, box, rows)
+    form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss - Fraction(FAR))
+    bending = bending_of(form, 1 - level)
+    views = (box,) if bending is None else (box, bending.point, bending.wide)
+
+    def seen(node: Node) -> Views:
+        found = [jet_of(node, block, view, rows) for view in views]
+        if bending is not None and (one.degree or one.below is not None):
+            found[1] = bending.raised(found[1])
+        return tuple(found)
+
+    above = seen(one.above)
+    law = _Law(form, bending, one.count if one.degree else None, known=one.below is not None)
     if one.below is None:
-        half, value = form.reach(above, one.count if one.degree else None), above.centre
+        half, value = law.reach(above), above[0].centre
         if one.degree:
             value = on.multiply(value, on.exactly(released[one.count], np.zeros(rows, np.bool_)))
             half = half * released[one.count] * ROUND_OFF
         found = value.low - half, value.high + half
     else:
-        found = _quotient(form, above, jet_of(one.below, block, box, rows), rough if one.added is None else on.unknown(rows))
+        found = _quotient(law, above, seen(one.below), rough if one.added is None else on.unknown(rows))
     where = on.round_outward(*found, np.zeros(rows, np.bool_))
     if one.added is not None:
         where = on.multiply(where, _factor(released[one.count], reaches[one.count], float(one.added)))
@@ -291,32 +304,71 @@ class _Form:
         return np.where(np.isfinite(away), reach * (1 + away) + away * slips, np.inf)
 
 
-def _quotient(form: _Form, above: Jet, below: Jet, rough: ColumnEnclosure) -> tuple[FloatArray, FloatArray]:
-    """The ends of θ = a/b."""
-    divisor = np.where(below.centre.low > 0, below.centre.low, np.nan)
-    value = on.divide(above.centre, below.centre)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Law:
+    """How far a function of moments can be off: by its box, and by mean slopes where counts are large enough for these."""
+
+    form: _Form
+    bending: Bending | None
+    by_rows: int | None
+    known: bool
+
+    def reach(self, function: Views) -> FloatArray:
+        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; the larger where either law may be the one."""
+        if self.bending is None:
+            return self.form.reach(function[0], self.by_rows)
+        bent, boxed = self.bending.where
+        half = np.zeros(len(bent))
+        if bent.any():
+            half = self.bending.reach(function[1], function[2], by_rows=self.by_rows is not None, known=self.known)
+        if not boxed.any():
+            return half
+        return np.maximum(np.where(bent, half, 0.0), np.where(boxed, self.form.reach(function[0], self.by_rows), 0.0))
+
+
+def _quotient(law: _Law, above: Views, below: Views, rough: ColumnEnclosure) -> tuple[FloatArray, FloatArray]:
+    """The ends of θ = a/b: first of all θ that are possible, then of those on either side of the released one."""
+    (top, bottom), sure = (above[0].centre, below[0].centre), np.zeros(len(rough.low), np.bool_)
+    divisor = np.where(bottom.low > 0, bottom.low, np.nan)
+    value = on.divide(top, bottom)
     middle = (value.low + value.high) / 2
-    near, most = np.abs(middle) + form.reach(above) / divisor, np.full(len(middle), np.inf)
+    near, most = np.abs(middle) + law.reach(above) / divisor, np.full(len(middle), np.inf)  # where to look first
     for times in _FURTHER:  # of one and the same form, so that the last that says something may be taken
         far = times * near
-        inverse = ColumnEnclosure(-1 / far, 1 / far, np.zeros(len(far), np.bool_))
-        tops = np.maximum(np.abs(above.centre.low), np.abs(above.centre.high)) / far
-        none = divisor - tops > form.reach(_less(_scaled(above, inverse), below)) * ROUND_OFF
+        tops = np.maximum(np.abs(top.low), np.abs(top.high)) / far
+        none = divisor - tops > law.reach(_less(_scaled(above, ColumnEnclosure(-1 / far, 1 / far, sure)), below)) * ROUND_OFF
         most = np.where(none, far, most)
     low, high = np.maximum(rough.low, -most), np.minimum(rough.high, most)
+
+    def half(least: FloatArray, last: FloatArray) -> FloatArray:
+        found = law.reach(_less(above, _scaled(below, ColumnEnclosure(least, last, sure)))) / divisor * ROUND_OFF
+        return np.where(np.isnan(found), np.inf, found)
+
     for _ in range(_ROUNDS):
-        theta = ColumnEnclosure(low, high, np.zeros(len(low), np.bool_))
-        half = form.reach(_less(above, _scaled(below, theta))) / divisor * ROUND_OFF
-        better = np.isfinite(half)
-        low = np.where(better, np.maximum(low, value.low - half), low)
-        high = np.where(better, np.minimum(high, value.high + half), high)
+        off = half(low, high)
+        low, high = np.maximum(low, value.low - off), np.minimum(high, value.high + off)
+    for _ in range(_SIDED):
+        between = np.clip(middle, low, high)
+        less, more = value.low - half(low, between), value.high + half(between, high)
+        low, high = np.maximum(low, np.minimum(less, between)), np.minimum(high, np.maximum(more, between))
     return np.where(low <= high, low, -np.inf), np.where(low <= high, high, np.inf)
 
 
-def _scaled(one: Jet, factor: ColumnEnclosure) -> Jet:
+def _scaled(one: Views, factor: ColumnEnclosure) -> Views:
     """A function times a number that is enclosed."""
-    return jets.times(one, Jet(factor, factor, {}, {}))
+    return tuple(jets.times(jet, Jet(factor, factor, {}, {})) for jet in one)
 
 
-def _less(one: Jet, other: Jet) -> Jet:
-    return jets.minus(one, other)
+def _less(one: Views, other: Views) -> Views:
+    return tuple(jets.minus(first, second) for first, second in zip(one, other, strict=True))
+
+
+def bending_of(form: _Form, share: Fraction) -> Bending | None:
+    """Return the law of mean slopes; None but for Gaussian noises over one count."""
+    laws = {index: form.noises[index] for index in (*form.counts, *form.released)}
+    gaussians = {index: law for index, law in laws.items() if isinstance(law, DiscreteGaussian)}
+    if len(form.released) > 1 or len(gaussians) < len(laws):
+        return None
+    (count,) = form.released
+    moments = {index: (form.box[index], form.errors[index]) for index in form.counts}
+    return Bending.of(count, form.released[count], form.reaches[count], moments, gaussians, (form.miss, share))
