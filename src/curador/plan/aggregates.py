@@ -336,7 +336,8 @@ class Variance(PlannedEstimate):
         found = jets.minus(jets.plus(second, centre), jets.times(mean, mean))
         if not self.sample:
             return found
-        return jets.times(found, jets.plus(one, jets.reciprocal(jets.minus(count, one))))
+        factor = box.get(~self.count)
+        return jets.times(found, jets.plus(one, jets.reciprocal(jets.minus(count, one))) if factor is None else factor)
 
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
         """The released value ± what its moments leave open, within what they allow by themselves; `plan/moments.py`.

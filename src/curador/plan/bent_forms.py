@@ -1,6 +1,6 @@
-"""Error bars of smooth functions of moments over one count, under Gaussian noise: by their mean slopes, `plan/bending.py`.
+"""Error bars of smooth functions of moments under Gaussian noise: by their mean slopes, `plan/bending.py`.
 
-With y = x/n, d_i = ỹ_i − y_i = (N_i − y_i N_n)/ñ and q_i the noise N_i − y_i N_n, whose coefficients are not random,
+With y = x/n, d_i = ỹ_i − y_i = (N_i − y_i N_n)/ñ, all over one count, and q_i the noise N_i − y_i N_n, whose coefficients are not random,
 
     h(ỹ) − h(y) = Σ g_i d_i = v̂ · Z/ñ,   v̂ = Σ g_i q_i,   v = Σ h_i(y) q_i,
 
@@ -27,7 +27,7 @@ from curador.plan.error import FAR, ROUND_OFF, combined_reaches, lattice_slack, 
 from curador.plan.smooth import Jet, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from curador.mechanisms.gaussian import DiscreteGaussian
     from curador.numerics.rounding import FloatArray
@@ -37,123 +37,167 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bending:
-    """What the noises of moments over one count are, in every row.
+    """What the noises of moments are, in every row.
 
+    counts       over which count a moment is
     point, wide  every moment as what was released of it, and within all that can come out for the same truth
     where        in which rows this law is used, and in which that of the box
-    values       where moments lie before noise
-    errors       how far they are off
+    errors       how far moments are off
     further      how far they can be off at all, for any noise that is not missed: a bound of numbers that are not random
     sizes        ‖q‖ by moment, at most; slips: how far the lattice moves q
-    divisor      ñ, and n − R or less, R being how far the count's noise goes
+    released     by count what was released; reaches: how far its noise goes
+    miss         what the form may miss
     """
 
-    count: int
+    counts: Mapping[int, int]
     point: Box
     wide: Box
     where: tuple[BoolArray, BoolArray]
-    values: Mapping[int, ColumnEnclosure]
     errors: Mapping[int, FloatArray]
     further: Mapping[int, FloatArray]
     sizes: Mapping[int, FloatArray]
     slips: Mapping[int, FloatArray]
-    divisor: tuple[FloatArray, FloatArray]
+    released: Mapping[int, FloatArray]
+    reaches: Mapping[int, float]
     noises: Mapping[int, DiscreteGaussian]
     miss: Fraction
 
     @classmethod
     def of(
         cls,
-        count: int,
-        released: FloatArray,
-        reach: float,
+        counts: Mapping[int, int],
         moments: Mapping[int, tuple[Jet, FloatArray]],
+        released: Mapping[int, FloatArray],
+        reaches: Mapping[int, float],
         noises: Mapping[int, DiscreteGaussian],
         shares: tuple[Fraction, Fraction],
     ) -> Bending:
-        """Return the law of moments, each with its enclosure and how far it is off; reach: of the count's noise.
+        """Return the law of moments, each with its enclosure and how far it is off.
 
         shares  what the form may miss, and what each moment's own interval may
 
         Claim   An interval that is not missed has |q_i| ≤ t_i, and t_i is not random; so |d_i| ≤ t_i/(n − R), and what can come
                 out lies in y ± that. ñ − 2R ≤ n − R, and t_i at the largest |y_i| that is possible is at least that at y_i.
         """
-        near = np.where(released > 2 * reach, released - 2 * reach, np.nan)
-        sure = np.zeros(len(released), np.bool_)
-        own, slack = float(spread(noises[count])), lattice_slack(noises[count])
-        unit = constant(Fraction(1), len(released))
-        point, wide, further = {count: unit}, {count: unit}, dict[int, "FloatArray"]()
-        sizes, slips = dict[int, "FloatArray"](), dict[int, "FloatArray"]()
+        rows = len(next(iter(released.values())))
+        sure, unit = np.zeros(rows, np.bool_), constant(Fraction(1), rows)
+        point, wide, further = dict.fromkeys(released, unit), dict.fromkeys(released, unit), dict[int, "FloatArray"]()
+        sizes, slips, errors = dict[int, "FloatArray"](), dict[int, "FloatArray"](), dict[int, "FloatArray"]()
         for index, (jet, error) in moments.items():
-            most = np.maximum(np.abs(jet.value.low), np.abs(jet.value.high))
-            sizes[index] = np.hypot(float(spread(noises[index])), most * own) * ROUND_OFF
-            slips[index] = (lattice_slack(noises[index]) + most * slack) * ROUND_OFF
+            count = counts[index]
+            most = _size(jet.value)
             known = np.where(np.isfinite(most), most, 0.0)
-            both = np.stack([np.ones_like(known), known], axis=-1)
-            reaches = combined_reaches((index, count), both, _Held(noises), shares[1])
-            further[index] = np.where(np.isfinite(most), reaches / near * ROUND_OFF, np.inf)
+            errors[index] = error
+            sizes[index] = np.hypot(float(spread(noises[index])), most * float(spread(noises[count]))) * ROUND_OFF
+            slips[index] = (lattice_slack(noises[index]) + most * lattice_slack(noises[count])) * ROUND_OFF
+            both = np.stack([np.ones(rows), known], axis=-1)
+            t = combined_reaches((0, 1), both, (noises[index], noises[count]), shares[1])
+            further[index] = np.where(np.isfinite(most), t / _near(released[count], reaches[count]) * ROUND_OFF, np.inf)
             centre, far = jet.centre, error + further[index]
             point[index] = Jet(centre, centre, {**jet.slopes, count: on.negative(centre)}, {})
             wide[index] = Jet(centre, on.round_outward(centre.low - far, centre.high + far, sure), jet.slopes, {})
-        values = {index: jet.value for index, (jet, _) in moments.items()}
-        errors = {index: error for index, (_, error) in moments.items()}
-        where = where_bent(np.where(np.isfinite(released), released, 0.0) / own)
-        divisor = released, near
-        return cls(count, point, wide, where, values, errors, further, sizes, slips, divisor, noises, shares[0])
+        size = np.minimum.reduce([held / float(spread(noises[count])) for count, held in released.items()])
+        where = where_bent(np.where(np.isfinite(size), size, 0.0))
+        return cls(
+            counts, point, wide, where, errors, further, sizes, slips, released, reaches, noises, shares[0]
+        )
+
+    def raised(self, at: Jet) -> Jet:
+        """Return a function of moments over one count at the point, with its value added to the count's slope."""
+        (count,) = self.released
+        return Jet(at.centre, at.value, {**at.slopes, count: on.add(at.slopes[count], at.centre)}, at.bends)
 
     def reach(self, at: Jet, over: Jet, *, by_rows: bool, known: bool) -> FloatArray:
         """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ, h being seen at the point and over the wide box.
 
-        by_rows, known   n times h is meant; h(y) is 0: for both h is `raised`
+        by_rows, known   n times h is meant; h(y) is 0: for both h is `raised`, if there is one count
 
-        Claim   The count's coefficient is −Σ g_i y_i = h(ỹ) − h(y) − Σ g_i ỹ_i, and by rows h(y) more: of g alone it is not
-                known. sin ω ≤ bend · max(‖(Z₀, Z₁)‖, 1), bend = ½ Σ B_ij ‖q_i‖ (‖q_j‖ + its slip)/((n − R) ‖v̂‖) at the shortest
-                v̂ that can come out: h_i(y) is within Σ B_ij |d_j| of h_i(ỹ), and g_i of other noise within half of what that
-                can be off of h_i(y). Z is taken within the span of all q and, by rows, of N_n.
+        Claim   A count's coefficient is −Σ g_i y_i = Σ g_i d_i − Σ g_i ỹ_i, of moments over it. If there are no others, Σ g_i d_i
+                is h(ỹ) − h(y); by rows the coefficient has h(y) more, so of g alone it is not known. Elsewhere it is bounded.
+                Z is taken within the span of all q and, by rows or with several counts, of the counts' noises. `_bend` bounds
+                the turn.
         Rounds  Up; infinite where slopes or bends are.
         """
-        held, rows = list(self.values), len(self.divisor[0])
-        halves, off = ({index: np.zeros(rows) for index in held} for _ in range(2))
-        turned = np.zeros(rows)
-        for (i, j), bend in over.bends.items():
-            for one, other in {(i, j), (j, i)}:
-                halves[one] = halves[one] + bend * self.errors[other] / 2
-                off[one] = off[one] + bend * (self.errors[other] + self.further[other] / 2)
-                turned = turned + bend * self.sizes[one] * (self.sizes[other] + self.slips[other]) / 2
-        level = at.slopes[self.count]
-        shortest, length, moved, apart, most = (np.zeros(rows) for _ in range(5))
-        for index in (one for one in held if one in at.slopes):
-            sigma, released = float(spread(self.noises[index])), self.point[index].centre
-            size = _size(at.slopes[index]) + halves[index]
-            length, moved = length + (size * sigma) ** 2, moved + size * lattice_slack(self.noises[index])
-            apart, most = apart + halves[index] * _size(released), most + size * self.errors[index]
-            possible = _around(at.slopes[index], off[index])
-            least = np.maximum(np.maximum(possible.low, -possible.high), 0.0)
-            shortest = shortest + (least * sigma) ** 2
-        bend = turned / (self.divisor[1] * np.sqrt(np.where(shortest > 0, shortest, np.nan))) * ROUND_OFF
-        left = float(self.miss) * (1 - 1e-9) - (len(held) + 1) * FAR
-        critical = bent_values(np.where(turned > 0, bend, 0.0), len(held) - (not by_rows), left)
-        own = self.noises[self.count]
-        found = most * ROUND_OFF  # how far h can be off within its box
-        for _ in range(1 if by_rows or known else 2):
-            size = _size(level) + apart + (0.0 if by_rows or known else found)
-            whole = np.sqrt(length + (size * float(spread(own))) ** 2)
-            found = (critical * whole + moved + size * lattice_slack(own)) / self.divisor[0] * ROUND_OFF
+        slopes = {index: at.slopes[index] for index in self.counts if index in at.slopes}
+        rows = len(at.centre.low)
+        halves, off = ({index: np.zeros(rows) for index in self.counts} for _ in range(2))
+        for one, other, bend in _both_ways(over):
+            halves[one] = halves[one] + bend * self.errors[other] / 2
+            off[one] = off[one] + bend * (self.errors[other] + self.further[other] / 2)
+        sizes = {index: _size(slope) + halves[index] for index, slope in slopes.items()}
+        possible = {index: _around(slope, off[index]) for index, slope in slopes.items()}
+        most = {count: np.zeros(rows) for count in self.released}
+        levels = {count: _size(at.slopes[count]) if count in at.slopes else np.zeros(rows) for count in self.released}
+        square, moved = np.zeros(rows), np.zeros(rows)
+        for index, size in sizes.items():
+            count = self.counts[index]
+            levels[count] = levels[count] + halves[index] * _size(self.point[index].centre)
+            most[count] = most[count] + size * self.errors[index]
+            square = square + (size * self._sigma(index) / self.released[count]) ** 2
+            moved = moved + size * lattice_slack(self.noises[index]) / self.released[count]
+        exact = len(self.released) == 1 and (by_rows or known)
+        bend = self._bend(over, possible, {count: level + most[count] for count, level in levels.items()})
+        span = len(self.counts) + (len(self.released) if by_rows or len(self.released) > 1 else 0)
+        left = float(self.miss) * (1 - 1e-9) - (len(self.counts) + len(self.released)) * FAR
+        critical = bent_values(bend, span - 1, left)
+        for _ in range(1 if exact or len(self.released) > 1 else 2):
+            whole, slip = square, moved
+            for count, level in levels.items():
+                size = level + (0.0 if exact else most[count])
+                whole = whole + (size * self._sigma(count) / self.released[count]) ** 2
+                slip = slip + size * lattice_slack(self.noises[count]) / self.released[count]
+            found = (critical * np.sqrt(whole) + slip) * ROUND_OFF
+            most = dict.fromkeys(most, found)  # of one count: h is off by no more than that
         return np.where(np.isfinite(found), found, np.inf)
 
-    def raised(self, at: Jet) -> Jet:
-        """Return a function at the point with its value added to the count's slope."""
-        return Jet(at.centre, at.value, {**at.slopes, self.count: on.add(at.slopes[self.count], at.centre)}, at.bends)
+    def _bend(
+        self, over: Jet, possible: Mapping[int, ColumnEnclosure], levels: Mapping[int, FloatArray]
+    ) -> FloatArray:
+        """How much v̂ turns at most, over max(‖(Z₀, Z₁)‖, 1).
+
+        possible, levels   where slopes can be for any noise, and how large a count's coefficient
+
+        Claim   Let G = Σ g_i q_i and H = Σ h_i(y) q_i over the moments of one count. Of one count v̂ is G, and sin ω is at most
+                ‖G − H‖/‖v̂‖ ≤ ½ Σ B_ij ‖q_i‖ (‖q_j‖ + its slip) ‖Z‖/((n − R) ‖v̂‖) at the shortest v̂ that can come out: h_i(y) is
+                within Σ B_ij |d_j| of h_i(ỹ), and g_i of other noise within half of what that can be off of h_i(y). Of several
+                v̂ is Σ G/ñ, v is Σ H/n, and H/ñ − H/n is −N_n H/(ñ n). None of these bounds is random, and what is computed
+                is no less than they are.
+        """
+        rows = len(over.centre.low)
+        near = {count: _near(held, self.reaches[count]) for count, held in self.released.items()}
+        several = len(near) > 1
+        turned, shortest = np.zeros(rows), np.zeros(rows)
+        for one, other, bend in _both_ways(over):
+            moved = bend * self.sizes[one] * (self.sizes[other] + self.slips[other]) / near[self.counts[other]] / 2
+            turned = turned + (moved / near[self.counts[one]] if several else moved)
+        squares = {count: (level * self._sigma(count)) ** 2 for count, level in levels.items()}
+        for index, slope in possible.items():
+            count = self.counts[index]
+            least = np.maximum(np.maximum(slope.low, -slope.high), 0.0) * self._sigma(index)
+            furthest = self.released[count] + 2 * self.reaches[count]
+            shortest = shortest + ((least / furthest) ** 2 if several else least**2)
+            squares[count] = squares[count] + (_size(slope) * self._sigma(index)) ** 2
+        if several:
+            for count, square in squares.items():
+                own = self._sigma(count) + lattice_slack(self.noises[count])
+                turned = turned + own * np.sqrt(square) / near[count] ** 2
+        return np.where(turned > 0, turned / np.sqrt(np.where(shortest > 0, shortest, np.nan)) * ROUND_OFF, 0.0)
+
+    def _sigma(self, index: int) -> float:
+        return float(spread(self.noises[index]))
 
 
-class _Held:
-    """Noises by their places."""
+def _near(count: FloatArray, reach: float) -> FloatArray:
+    """n − R or less, which is above 0; else no number."""
+    return np.where(count > 2 * reach, count - 2 * reach, np.nan)
 
-    def __init__(self, noises: Mapping[int, DiscreteGaussian]) -> None:
-        self.noises = noises
 
-    def __getitem__(self, index: int) -> DiscreteGaussian:
-        return self.noises[index]
+def _both_ways(over: Jet) -> Iterator[tuple[int, int, FloatArray]]:
+    """Every bend with its pair of moments in either order."""
+    for (i, j), bend in over.bends.items():
+        yield i, j, bend
+        if i != j:
+            yield j, i, bend
 
 
 def _size(one: ColumnEnclosure) -> FloatArray:

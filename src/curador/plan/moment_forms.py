@@ -11,7 +11,7 @@ little and bounded.
 
 quotient   θ = a/b is where h = a − θb is 0, so θ̃ − θ = h(ỹ)/b(ỹ) and the divisor is known, too: Fieller's set of smooth a, b
 n h(y)     as REGR_SXY: ñ h(ỹ) − n h(y) is ñ times the same, with h(y) N_n/ñ added
-n/(n + c)  as in COVAR_SAMP: a factor that the count's own interval encloses
+n/(n + c)  as in COVAR_SAMP and variances of samples: a factor that the count's own interval encloses
 """
 
 from __future__ import annotations
@@ -112,8 +112,7 @@ def _degree(node: Node, block: BlockPlan) -> Fraction | None:
             estimate = block.estimates[node.index]
             if isinstance(estimate, Linear):
                 return Fraction(1) if estimate.terms and not estimate.constant else None
-            plain = isinstance(estimate, Mean) or (isinstance(estimate, Variance) and not estimate.sample)
-            return Fraction(0) if plain else None
+            return Fraction(0) if isinstance(estimate, Mean | Variance) else None
         case Call(function="cast" | "neg", arguments=(inner,)):
             return _degree(inner, block)
         case Call(function="sqrt", arguments=(inner,)):
@@ -200,13 +199,15 @@ def moments_interval(
         errors[index] = np.maximum(centre - low, high - centre)
         box[index] = _variable(index, centre, low, high)
     reaches = {index: float(own_reach(noises[index], 1 - level)) for index in released}  # type: ignore[arg-type]
+    sampled = {~count: _sample_factor(released[count], reaches[count]) for count in released}
+    box |= sampled
     form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss - Fraction(FAR))
-    bending = bending_of(form, 1 - level)
-    views = (box,) if bending is None else (box, bending.point, bending.wide)
+    bending = None if one.degree and len(released) > 1 else bending_of(form, 1 - level)
+    views = (box,) if bending is None else (box, {**bending.point, **sampled}, {**bending.wide, **sampled})
 
     def seen(node: Node) -> Views:
         found = [jet_of(node, block, view, rows) for view in views]
-        if bending is not None and (one.degree or one.below is not None):
+        if bending is not None and len(released) == 1 and (one.degree or one.below is not None):
             found[1] = bending.raised(found[1])
         return tuple(found)
 
@@ -233,6 +234,12 @@ def _variable(index: int, centre: FloatArray, low: FloatArray, high: FloatArray)
     middle = on.round_outward(centre, centre, sure)
     unit = np.ones(len(centre))
     return Jet(middle, on.round_outward(low, high, sure), {index: ColumnEnclosure(unit, unit, sure)}, {})
+
+
+def _sample_factor(count: FloatArray, reach: float) -> Jet:
+    """n/(n − 1) as a number that is enclosed; it is not random."""
+    found = _factor(count, reach, -1.0)
+    return Jet(found, found, {}, {})
 
 
 def _factor(count: FloatArray, reach: float, added: float) -> ColumnEnclosure:
@@ -364,11 +371,10 @@ def _less(one: Views, other: Views) -> Views:
 
 
 def bending_of(form: _Form, share: Fraction) -> Bending | None:
-    """Return the law of mean slopes; None but for Gaussian noises over one count."""
+    """Return the law of mean slopes; None but for Gaussian noises."""
     laws = {index: form.noises[index] for index in (*form.counts, *form.released)}
     gaussians = {index: law for index, law in laws.items() if isinstance(law, DiscreteGaussian)}
-    if len(form.released) > 1 or len(gaussians) < len(laws):
+    if len(gaussians) < len(laws):
         return None
-    (count,) = form.released
     moments = {index: (form.box[index], form.errors[index]) for index in form.counts}
-    return Bending.of(count, form.released[count], form.reaches[count], moments, gaussians, (form.miss, share))
+    return Bending.of(form.counts, moments, form.released, form.reaches, gaussians, (form.miss, share))
