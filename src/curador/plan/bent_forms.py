@@ -40,7 +40,8 @@ class Bending:
     """What the noises of moments are, in every row.
 
     counts       over which count a moment is
-    point, wide  every moment as what was released of it, and within all that can come out for the same truth
+    centres      what was released of moments, without its sign
+    wide         every moment within all that can come out for the same truth
     where        in which rows this law is used, and in which that of the box
     errors       how far moments are off
     further      how far they can be off at all, for any noise that is not missed: a bound of numbers that are not random
@@ -50,7 +51,7 @@ class Bending:
     """
 
     counts: Mapping[int, int]
-    point: Box
+    centres: Mapping[int, FloatArray]
     wide: Box
     where: tuple[BoolArray, BoolArray]
     errors: Mapping[int, FloatArray]
@@ -81,8 +82,9 @@ class Bending:
         """
         rows = len(next(iter(released.values())))
         sure, unit = np.zeros(rows, np.bool_), constant(Fraction(1), rows)
-        point, wide, further = dict.fromkeys(released, unit), dict.fromkeys(released, unit), dict[int, "FloatArray"]()
+        wide, further = dict.fromkeys(released, unit), dict[int, "FloatArray"]()
         sizes, slips, errors = dict[int, "FloatArray"](), dict[int, "FloatArray"](), dict[int, "FloatArray"]()
+        centres = dict[int, "FloatArray"]()
         for index, (jet, error) in moments.items():
             count = counts[index]
             most = _size(jet.value)
@@ -94,18 +96,13 @@ class Bending:
             t = combined_reaches((0, 1), both, (noises[index], noises[count]), shares[1])
             further[index] = np.where(np.isfinite(most), t / _near(released[count], reaches[count]) * ROUND_OFF, np.inf)
             centre, far = jet.centre, error + further[index]
-            point[index] = Jet(centre, centre, {**jet.slopes, count: on.negative(centre)}, {})
+            centres[index] = _size(centre)
             wide[index] = Jet(centre, on.round_outward(centre.low - far, centre.high + far, sure), jet.slopes, {})
         size = np.minimum.reduce([held / float(spread(noises[count])) for count, held in released.items()])
         where = where_bent(np.where(np.isfinite(size), size, 0.0))
         return cls(
-            counts, point, wide, where, errors, further, sizes, slips, released, reaches, noises, shares[0]
+            counts, centres, wide, where, errors, further, sizes, slips, released, reaches, noises, shares[0]
         )
-
-    def raised(self, at: Jet) -> Jet:
-        """Return a function of moments over one count at the point, with its value added to the count's slope."""
-        (count,) = self.released
-        return Jet(at.centre, at.value, {**at.slopes, count: on.add(at.slopes[count], at.centre)}, at.bends)
 
     def reach(self, at: Jet, over: Jet, *, by_rows: bool, known: bool) -> FloatArray:
         """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ, h being seen at the point and over the wide box.
@@ -131,7 +128,7 @@ class Bending:
         square, moved = np.zeros(rows), np.zeros(rows)
         for index, size in sizes.items():
             count = self.counts[index]
-            levels[count] = levels[count] + halves[index] * _size(self.point[index].centre)
+            levels[count] = levels[count] + halves[index] * self.centres[index]
             most[count] = most[count] + size * self.errors[index]
             square = square + (size * self._sigma(index) / self.released[count]) ** 2
             moved = moved + size * lattice_slack(self.noises[index]) / self.released[count]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _Fraction: TypeAlias = "tuple[Node, Node | None]"
 Views: TypeAlias = "tuple[Jet, ...]"
-"""A function over the box of moments; and, where bends are followed, at what was released and over a wider box."""
+"""A function over the box of moments and at what was released; where bends are followed, over a wider box as well."""
 
 _ROUNDS, _SIDED = 4, 2
 _FURTHER = 256.0, 64.0, 16.0, 4.0
@@ -203,12 +203,12 @@ def moments_interval(
     box |= sampled
     form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss - Fraction(FAR))
     bending = None if one.degree and len(released) > 1 else bending_of(form, 1 - level)
-    views = (box,) if bending is None else (box, {**bending.point, **sampled}, {**bending.wide, **sampled})
+    views = (box, form.point()) if bending is None else (box, form.point(), {**bending.wide, **sampled})
+    raised = len(released) == 1 and (one.degree or one.below is not None)
 
     def seen(node: Node) -> Views:
         found = [jet_of(node, block, view, rows) for view in views]
-        if bending is not None and len(released) == 1 and (one.degree or one.below is not None):
-            found[1] = bending.raised(found[1])
+        found[1] = _raised(found[1], one.count) if raised else found[1]
         return tuple(found)
 
     above = seen(one.above)
@@ -263,8 +263,24 @@ class _Form:
     noises: Sequence[Noise]
     miss: Fraction
 
-    def reach(self, jet: Jet, by_rows: int | None = None) -> FloatArray:
-        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; infinite where slopes or bends are. Rounds: up."""
+    def point(self) -> Box:
+        """Every moment as what was released of it; how it goes with the count's noise is the count's slope."""
+        found = {place: jet for place, jet in self.box.items() if place not in self.counts}
+        for index, count in self.counts.items():
+            centre = self.box[index].centre
+            found[index] = Jet(centre, centre, {**self.box[index].slopes, count: on.negative(centre)}, {})
+        return found
+
+    def reach(self, jet: Jet, at: Jet, by_rows: int | None, *, known: bool) -> FloatArray:
+        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; infinite where slopes or bends are.
+
+        jet, at          h over the box, and at the point
+        by_rows, known   n times h is meant; h(y) is 0: for both h is raised at the point, if there is one count
+
+        Claim   The count's coefficient is h(y) − Σ h_i(y) y_i by rows, and also where h(y) is 0. Its slope along y_j is −Σ h_ij
+                y_i, so from ỹ to y it changes by no more than Σ B_ij |y_i| |d_j|.
+        Rounds  Up.
+        """
         rows = len(jet.value.low)
         nothing = on.exactly(np.zeros(rows), np.zeros(rows, np.bool_))
         levels = {count: jet.value if count == by_rows else nothing for count in self.released}
@@ -274,6 +290,16 @@ class _Form:
             levels[count] = on.subtract(levels[count], on.multiply(slope, self.box[index].value))
             held.append(index)
             sizes.append(np.maximum(np.abs(slope.low), np.abs(slope.high)) / self.released[count])
+        if len(self.released) == 1 and (by_rows is not None or known):
+            (count,) = self.released
+            moved = np.zeros(rows)
+            for (i, j), bend in jet.bends.items():
+                for one, other in {(i, j), (j, i)}:
+                    value = self.box[one].value
+                    moved = moved + bend * np.maximum(np.abs(value.low), np.abs(value.high)) * self.errors[other]
+            where, other_way = levels[count], at.slopes[count]
+            low, high = np.fmax(where.low, other_way.low - moved), np.fmin(where.high, other_way.high + moved)
+            levels[count] = on.round_outward(low, high, where.null)
         for count, level in levels.items():
             held.append(count)
             sizes.append(np.maximum(np.abs(level.low), np.abs(level.high)) / self.released[count])
@@ -323,14 +349,14 @@ class _Law:
     def reach(self, function: Views) -> FloatArray:
         """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; the larger where either law may be the one."""
         if self.bending is None:
-            return self.form.reach(function[0], self.by_rows)
+            return self.form.reach(function[0], function[1], self.by_rows, known=self.known)
         bent, boxed = self.bending.where
         half = np.zeros(len(bent))
         if bent.any():
             half = self.bending.reach(function[1], function[2], by_rows=self.by_rows is not None, known=self.known)
         if not boxed.any():
             return half
-        return np.maximum(np.where(bent, half, 0.0), np.where(boxed, self.form.reach(function[0], self.by_rows), 0.0))
+        return np.maximum(np.where(bent, half, 0.0), np.where(boxed, self.form.reach(function[0], function[1], self.by_rows, known=self.known), 0.0))
 
 
 def _quotient(law: _Law, above: Views, below: Views, rough: ColumnEnclosure) -> tuple[FloatArray, FloatArray]:
@@ -364,6 +390,11 @@ def _quotient(law: _Law, above: Views, below: Views, rough: ColumnEnclosure) -> 
 def _scaled(one: Views, factor: ColumnEnclosure) -> Views:
     """A function times a number that is enclosed."""
     return tuple(jets.times(jet, Jet(factor, factor, {}, {})) for jet in one)
+
+
+def _raised(at: Jet, count: int) -> Jet:
+    """Return a function of moments over one count at the point, with its value added to the count's slope."""
+    return Jet(at.centre, at.value, {**at.slopes, count: on.add(at.slopes[count], at.centre)}, at.bends)
 
 
 def _less(one: Views, other: Views) -> Views:
