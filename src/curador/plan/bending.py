@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from curador.randomness.entropy import BoolArray
 
 FINENESS = 256
-"""Bends are rounded up to so many parts of 1."""
+_EVERY = 1.05
+"""Bends are rounded up to a few parts of 1, so many, and from there on to the next of numbers that grow by so much."""
 
 _MOST_BEND = 1.0
-_EDGES = 400
+_EDGES = 200
 
 _FROM, _BAND = 20.0, 8.0
 """From how many deviations of a count on bends are followed, and where a noise is below FAR."""
@@ -54,14 +55,21 @@ def bent_values(bend: FloatArray, turning: int, miss: float) -> FloatArray:
     Rounds  Up.
     """
     known = np.isfinite(bend) & (bend >= 0) & (bend <= _MOST_BEND)
-    steps = np.where(known, np.ceil(np.where(known, bend, 0.0) * FINENESS), -1).astype(np.int64)
-    found = {step: bent_value(step, turning, miss) if step >= 0 else np.inf for step in np.unique(steps).tolist()}
-    return np.array([found[step] for step in steps.tolist()])
+    steps = np.where(known, bend, 0.0) * FINENESS
+    rounded = np.ceil(np.log(np.maximum(steps, 1.0)) / np.log(_EVERY)) + 1
+    rungs = np.where(known, np.where(steps < 1, np.ceil(steps), rounded), -1).astype(np.int64)
+    held, places = np.unique(rungs, return_inverse=True)
+    return np.array([bent_value(rung, turning, miss) if rung >= 0 else np.inf for rung in held.tolist()])[places]
 
 
-@lru_cache(maxsize=2048)
-def bent_value(step: int, turning: int, miss: float) -> float:
-    """Return c for a bend of step/FINENESS.
+def bend_of(rung: int) -> float:
+    """Return the bend that a rung stands for."""
+    return _EVERY ** (rung - 1) * (1 + 1e-9) / FINENESS if rung else 0.0
+
+
+@lru_cache(maxsize=8192)
+def bent_value(rung: int, turning: int, miss: float) -> float:
+    """Return c for the bend of a rung.
 
     Claim   ‖Z₁‖ is taken at the upper edge of each of some hundred cells, so that the probability is overestimated; the left
             side grows with |Z₀|, so what is missed of a cell lies beyond one |Z₀|, which is taken from below.
@@ -69,14 +77,14 @@ def bent_value(step: int, turning: int, miss: float) -> float:
     """
     from scipy.special import gammainc, ndtr, ndtri
 
-    bend = step / FINENESS
-    if not step:
+    bend = bend_of(rung)
+    if not rung:
         return float(-ndtri(miss / 2)) * ROUND_OFF
     edges = np.linspace(0.0, 9.0 + turning, _EDGES + 1)
     below = gammainc(turning / 2, edges**2 / 2)
     masses, beyond, edges = np.diff(below) * ROUND_OFF, (1 - below[-1]) + 1e-14, edges[1:]
-    low, high = 0.0, 60.0
-    for _ in range(48):
+    low, high = 0.0, 40.0
+    for _ in range(36):
         middle = (low + high) / 2
         missed = float(masses @ np.minimum(2 * ndtr(-_least_along(middle, bend, edges)), 1.0)) + beyond
         low, high = (low, middle) if missed <= miss else (middle, high)

@@ -40,15 +40,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from curador.numerics.rounding import FloatArray
+    from curador.randomness.entropy import BoolArray
     from curador.plan.model import BlockPlan
     from curador.plan.price import Noise
     from curador.query.tree import Node
 
 _Fraction: TypeAlias = "tuple[Node, Node | None]"
-Views: TypeAlias = "tuple[Jet, ...]"
-"""A function over the box of moments and at what was released; where bends are followed, over a wider box as well."""
+Views: TypeAlias = "tuple[Jet, Jet | None, Jet | None]"
+"""A function at what was released of moments, over their box, and over a wider one: as far as a law is used that needs it."""
 
-_ROUNDS, _SIDED = 4, 2
+_ROUNDS, _SIDED = 2, 2
 _FURTHER = 256.0, 64.0, 16.0, 4.0
 
 
@@ -203,16 +204,17 @@ def moments_interval(
     box |= sampled
     form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss - Fraction(FAR))
     bending = None if one.degree and len(released) > 1 else bending_of(form, 1 - level)
-    views = (box, form.point()) if bending is None else (box, form.point(), {**bending.wide, **sampled})
-    raised = len(released) == 1 and (one.degree or one.below is not None)
+    bent, boxed = (np.zeros(rows, np.bool_), np.ones(rows, np.bool_)) if bending is None else bending.where
+    wide = {**bending.wide, **sampled} if bending is not None and bent.any() else None
+    point, raised = form.point(), len(released) == 1 and (one.degree or one.below is not None)
 
     def seen(node: Node) -> Views:
-        found = [jet_of(node, block, view, rows) for view in views]
-        found[1] = _raised(found[1], one.count) if raised else found[1]
-        return tuple(found)
+        at = jet_of(node, block, point, rows)
+        around, over = (jet_of(node, block, view, rows) if view else None for view in (box if boxed.any() else None, wide))
+        return _raised(at, one.count) if raised else at, around, over
 
     above = seen(one.above)
-    law = _Law(form, bending, one.count if one.degree else None, known=one.below is not None)
+    law = _Law(form, bending, (bent, boxed), one.count if one.degree else None, known=one.below is not None)
     if one.below is None:
         half, value = law.reach(above), above[0].centre
         if one.degree:
@@ -343,20 +345,21 @@ class _Law:
 
     form: _Form
     bending: Bending | None
+    where: tuple[BoolArray, BoolArray]
     by_rows: int | None
     known: bool
 
     def reach(self, function: Views) -> FloatArray:
         """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; the larger where either law may be the one."""
-        if self.bending is None:
-            return self.form.reach(function[0], function[1], self.by_rows, known=self.known)
-        bent, boxed = self.bending.where
-        half = np.zeros(len(bent))
-        if bent.any():
-            half = self.bending.reach(function[1], function[2], by_rows=self.by_rows is not None, known=self.known)
-        if not boxed.any():
+        at, around, over = function
+        half = np.zeros(len(self.where[0]))
+        if over is not None and self.bending is not None:
+            bent = self.bending.reach(at, over, by_rows=self.by_rows is not None, known=self.known)
+            half = np.where(self.where[0], bent, 0.0)
+        if around is None:
             return half
-        return np.maximum(np.where(bent, half, 0.0), np.where(boxed, self.form.reach(function[0], function[1], self.by_rows, known=self.known), 0.0))
+        boxed = self.form.reach(around, at, self.by_rows, known=self.known)
+        return np.maximum(half, np.where(self.where[1], boxed, 0.0))
 
 
 def _quotient(law: _Law, above: Views, below: Views, rough: ColumnEnclosure) -> tuple[FloatArray, FloatArray]:
@@ -389,7 +392,10 @@ def _quotient(law: _Law, above: Views, below: Views, rough: ColumnEnclosure) -> 
 
 def _scaled(one: Views, factor: ColumnEnclosure) -> Views:
     """A function times a number that is enclosed."""
-    return tuple(jets.times(jet, Jet(factor, factor, {}, {})) for jet in one)
+    at, *others = one
+    number = Jet(factor, factor, {}, {})
+    around, over = (None if jet is None else jets.times(jet, number) for jet in others)
+    return jets.times(at, number), around, over
 
 
 def _raised(at: Jet, count: int) -> Jet:
@@ -398,7 +404,9 @@ def _raised(at: Jet, count: int) -> Jet:
 
 
 def _less(one: Views, other: Views) -> Views:
-    return tuple(jets.minus(first, second) for first, second in zip(one, other, strict=True))
+    pairs = zip(one[1:], other[1:], strict=True)
+    around, over = (None if a is None or b is None else jets.minus(a, b) for a, b in pairs)
+    return jets.minus(one[0], other[0]), around, over
 
 
 def bending_of(form: _Form, share: Fraction) -> Bending | None:

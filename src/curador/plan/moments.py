@@ -34,6 +34,8 @@ COUNT_SHARE = MOMENTS_SHARE / 5
 """What both moments' own intervals may take of a variance's miss, and what e may; and what the count's own interval may."""
 
 _ROUNDS = 3
+_LEVELS = Fraction(1, 1000), Fraction(1, 4)
+"""Mean slopes are followed for what may be missed so often: stairs ask for many more levels, and each has values of its own."""
 
 Enclosed: TypeAlias = "tuple[FloatArray, FloatArray]"
 
@@ -77,11 +79,13 @@ def variance_reaches(
     """
     laws = [noises[place] for place in places]
     gaussians = [law for law in laws if isinstance(law, DiscreteGaussian)]
-    if len(gaussians) < len(laws):
+    if len(gaussians) < len(laws) or not _LEVELS[0] <= miss <= _LEVELS[1]:
         return _boxed_reaches(places, steps, count, box, noises, miss)
     bent, boxed = where_bent(count / float(spread(gaussians[2])))
     left = miss - Fraction(FAR)
-    half = _bent_reach(steps, count, box, gaussians, left)
+    half = _bent_reach(steps, count, box, gaussians, left) if bent.any() else np.zeros(len(count))
+    if not boxed.any():
+        return half, half
     less, more = _boxed_reaches(places, steps, count, box, noises, left)
     found = [np.maximum(np.where(bent, half, 0.0), np.where(boxed, one, 0.0)) for one in (less, more)]
     return found[0], found[1]
