@@ -5,7 +5,7 @@ Let y be moments and ỹ what was released of them, off by d_i = (noise of x_i �
     h(ỹ) − h(y) = Σ g_i d_i = v̂ · Z/ñ,   g_i = ∫ h_i(y + t d) dt,
 
 without any rest: Z are independent normal noises of variance 1. The mean slopes g are not those at y, v, but turned by what h
-bends on half of the way. So with ω the angle between v̂ and v, Z₀ the part of Z along v, and Z₁ that across it within the span,
+bends on half of the way. With ω the angle between v̂ and v, Z₀ the part of Z along v, and Z₁ that across it within the span,
 
     |v̂ · Z| ≤ ‖v̂‖ (|Z₀| + sin ω ‖Z₁‖),   Z₀ and Z₁ independent,
 
@@ -94,8 +94,8 @@ def bent_value(rung: int, turning: int, miss: float) -> float:
 def _least_along(c: float, bend: float, across: FloatArray) -> FloatArray:
     """The least |Z₀| at which the left side reaches c, for each ‖Z₁‖, or less.
 
-    Claim   The left side is at most t + x, x = ‖Z₁‖, and at most the larger of t + kx and t + kx√(t² + x²); where the last is c
-            (c − t)² = k²x²(t² + x²), of which the smaller root counts if kx < 1.
+    Claim   The left side is at most t + x, x = ‖Z₁‖, and at most the larger of t + kx and t + kx√(t² + x²). Where the last is
+            c, (c − t)² = k²x²(t² + x²), of which the smaller root counts if kx < 1.
     """
     turned = bend * across
     bent = turned < 1 - 1e-9

@@ -1,6 +1,6 @@
 """Error bars of smooth functions of moments under Gaussian noise: by their mean slopes, `plan/bending.py`.
 
-With y = x/n, d_i = ỹ_i − y_i = (N_i − y_i N_n)/ñ, all over one count, and q_i the noise N_i − y_i N_n, whose coefficients are not random,
+With y = x/n, d_i = ỹ_i − y_i = (N_i − y_i N_n)/ñ, over one count, and q_i the form N_i − y_i N_n, which is not random,
 
     h(ỹ) − h(y) = Σ g_i d_i = v̂ · Z/ñ,   v̂ = Σ g_i q_i,   v = Σ h_i(y) q_i,
 
@@ -77,8 +77,8 @@ class Bending:
 
         shares  what the form may miss, and what each moment's own interval may
 
-        Claim   An interval that is not missed has |q_i| ≤ t_i, and t_i is not random; so |d_i| ≤ t_i/(n − R), and what can come
-                out lies in y ± that. ñ − 2R ≤ n − R, and t_i at the largest |y_i| that is possible is at least that at y_i.
+        Claim   An interval that is not missed has |q_i| ≤ t_i, and t_i is not random; so |d_i| ≤ t_i/(n − R), and what can
+                come out lies in y ± that. ñ − 2R ≤ n − R; t_i at the largest |y_i| that is possible is at least that at y_i.
         """
         rows = len(next(iter(released.values())))
         sure, unit = np.zeros(rows, np.bool_), constant(Fraction(1), rows)
@@ -100,19 +100,17 @@ class Bending:
             wide[index] = Jet(centre, on.round_outward(centre.low - far, centre.high + far, sure), jet.slopes, {})
         size = np.minimum.reduce([held / float(spread(noises[count])) for count, held in released.items()])
         where = where_bent(np.where(np.isfinite(size), size, 0.0))
-        return cls(
-            counts, centres, wide, where, errors, further, sizes, slips, released, reaches, noises, shares[0]
-        )
+        return cls(counts, centres, wide, where, errors, further, sizes, slips, released, reaches, noises, shares[0])
 
     def reach(self, at: Jet, over: Jet, *, by_rows: bool, known: bool) -> FloatArray:
         """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ, h being seen at the point and over the wide box.
 
         by_rows, known   n times h is meant; h(y) is 0: for both h is `raised`, if there is one count
 
-        Claim   A count's coefficient is −Σ g_i y_i = Σ g_i d_i − Σ g_i ỹ_i, of moments over it. If there are no others, Σ g_i d_i
-                is h(ỹ) − h(y); by rows the coefficient has h(y) more, so of g alone it is not known. Elsewhere it is bounded.
-                Z is taken within the span of all q and, by rows or with several counts, of the counts' noises. `_bend` bounds
-                the turn.
+        Claim   A count's coefficient is −Σ g_i y_i = Σ g_i d_i − Σ g_i ỹ_i, of moments over it. If there are no others, the
+                first is h(ỹ) − h(y); by rows the coefficient has h(y) more, so of g alone it is not known. Elsewhere it is
+                bounded. Z is taken within the span of all q and, by rows or with several counts, of the counts' noises.
+                `_bend` bounds the turn.
         Rounds  Up; infinite where slopes or bends are.
         """
         slopes = {index: at.slopes[index] for index in self.counts if index in at.slopes}
@@ -123,20 +121,22 @@ class Bending:
             off[one] = off[one] + bend * (self.errors[other] + self.further[other] / 2)
         sizes = {index: _size(slope) + halves[index] for index, slope in slopes.items()}
         possible = {index: _around(slope, off[index]) for index, slope in slopes.items()}
-        most = {count: np.zeros(rows) for count in self.released}
+        most, apart = ({count: np.zeros(rows) for count in self.released} for _ in range(2))
         levels = {count: _size(at.slopes[count]) if count in at.slopes else np.zeros(rows) for count in self.released}
         square, moved = np.zeros(rows), np.zeros(rows)
         for index, size in sizes.items():
             count = self.counts[index]
             levels[count] = levels[count] + halves[index] * self.centres[index]
             most[count] = most[count] + size * self.errors[index]
+            apart[count] = apart[count] + halves[index] * (self.centres[index] + self.errors[index])  # of slopes at y
             square = square + (size * self._sigma(index) / self.released[count]) ** 2
             moved = moved + size * lattice_slack(self.noises[index]) / self.released[count]
         exact = len(self.released) == 1 and (by_rows or known)
-        bend = self._bend(over, possible, {count: level + most[count] for count, level in levels.items()})
+        bend = self._bend(over, possible, {count: level + most[count] + apart[count] for count, level in levels.items()})
         span = len(self.counts) + (len(self.released) if by_rows or len(self.released) > 1 else 0)
         left = float(self.miss) * (1 - 1e-9) - (len(self.counts) + len(self.released)) * FAR
         critical = bent_values(bend, span - 1, left)
+        found = critical
         for _ in range(1 if exact or len(self.released) > 1 else 2):
             whole, slip = square, moved
             for count, level in levels.items():
@@ -147,18 +147,16 @@ class Bending:
             most = dict.fromkeys(most, found)  # of one count: h is off by no more than that
         return np.where(np.isfinite(found), found, np.inf)
 
-    def _bend(
-        self, over: Jet, possible: Mapping[int, ColumnEnclosure], levels: Mapping[int, FloatArray]
-    ) -> FloatArray:
+    def _bend(self, over: Jet, possible: Mapping[int, ColumnEnclosure], levels: Mapping[int, FloatArray]) -> FloatArray:
         """How much v̂ turns at most, over max(‖(Z₀, Z₁)‖, 1).
 
         possible, levels   where slopes can be for any noise, and how large a count's coefficient
 
-        Claim   Let G = Σ g_i q_i and H = Σ h_i(y) q_i over the moments of one count. Of one count v̂ is G, and sin ω is at most
-                ‖G − H‖/‖v̂‖ ≤ ½ Σ B_ij ‖q_i‖ (‖q_j‖ + its slip) ‖Z‖/((n − R) ‖v̂‖) at the shortest v̂ that can come out: h_i(y) is
-                within Σ B_ij |d_j| of h_i(ỹ), and g_i of other noise within half of what that can be off of h_i(y). Of several
-                v̂ is Σ G/ñ, v is Σ H/n, and H/ñ − H/n is −N_n H/(ñ n). None of these bounds is random, and what is computed
-                is no less than they are.
+        Claim   Let G = Σ g_i q_i and H = Σ h_i(y) q_i over the moments of one count. Of one count v̂ is G, and sin ω is at
+                most ‖G − H‖/‖v̂‖ ≤ ½ Σ B_ij ‖q_i‖ (‖q_j‖ + its slip) ‖Z‖/((n − R) ‖v̂‖) at the shortest v̂ that can come
+                out: h_i(y) is within Σ B_ij |d_j| of h_i(ỹ), and g_i of other noise within half of what that can be off
+                of h_i(y). Of several v̂ is Σ G/ñ, v is Σ H/n, and H/ñ − H/n is −N_n H/(ñ n). None of these
+                bounds is random, and what is computed is no less than they are.
         """
         rows = len(over.centre.low)
         near = {count: _near(held, self.reaches[count]) for count, held in self.released.items()}

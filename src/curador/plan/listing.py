@@ -272,12 +272,15 @@ class Lister:
         """Whether a number can be NULL; arithmetic is only where a column is, as no step of it leaves what doubles hold."""
         known = self.ranges.of(expression, relation)
         small = known.lower is not None and known.upper is not None and max(-known.lower, known.upper) <= _EXACT
-        match expression:
-            case Call(function="+" | "-" | "*" | "neg" | "floor" | "ceil" | "cast", arguments=parts) if small and all(
-                part.type is not None and part.type.numeric for part in parts
-            ):
+        if not (small and isinstance(expression, Call)):
+            return can_be_null(expression, relation)
+        parts = [part for part in expression.arguments if isinstance(part, Literal | Ref | Call)]
+        if not all(part.type is not None and part.type.numeric for part in parts):
+            return can_be_null(expression, relation)
+        match expression.function, parts:
+            case "+" | "-" | "*" | "neg" | "floor" | "ceil" | "cast", _:
                 return any(self._is_null_with_columns(part, relation) for part in parts)
-            case Call(function="/", arguments=(above, Literal(value=int() | Fraction() as divisor))) if small and divisor:
+            case "/", [above, Literal(value=int() | Fraction() as divisor)] if divisor:
                 return self._is_null_with_columns(above, relation)
             case _:
                 return can_be_null(expression, relation)

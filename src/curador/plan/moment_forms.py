@@ -26,8 +26,8 @@ from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
 from curador.plan import smooth as jets
 from curador.plan.aggregates import Linear, Mean, Variance
-from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.bent_forms import Bending
+from curador.plan.enclosure import ColumnEnclosure
 from curador.plan.error import FAR, ROUND_OFF, combined_reaches, own_reach, ratio_law
 from curador.plan.model import estimates_of
 from curador.plan.parts import affine_form, bare_divisor, jet_of
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from curador.numerics.rounding import FloatArray
-    from curador.randomness.entropy import BoolArray
     from curador.plan.model import BlockPlan
     from curador.plan.price import Noise
+    from curador.plan.smooth import Box
     from curador.query.tree import Node
+    from curador.randomness.entropy import BoolArray
 
 _Fraction: TypeAlias = "tuple[Node, Node | None]"
 Views: TypeAlias = "tuple[Jet, Jet | None, Jet | None]"
@@ -279,8 +280,8 @@ class _Form:
         jet, at          h over the box, and at the point
         by_rows, known   n times h is meant; h(y) is 0: for both h is raised at the point, if there is one count
 
-        Claim   The count's coefficient is h(y) − Σ h_i(y) y_i by rows, and also where h(y) is 0. Its slope along y_j is −Σ h_ij
-                y_i, so from ỹ to y it changes by no more than Σ B_ij |y_i| |d_j|.
+        Claim   The count's coefficient is h(y) − Σ h_i(y) y_i by rows, and also where h(y) is 0. Its slope along y_j is
+                −Σ h_ij y_i, so from ỹ to y it changes by no more than Σ B_ij |y_i| |d_j|.
         Rounds  Up.
         """
         rows = len(jet.value.low)

@@ -7,8 +7,8 @@ With the noises N of the three sums, of which p and q are the steps of values an
 
     (S̃ − M̃²) − (S − M²) = T/ñ − e²,   T = q N_squares − 2 M p N_total + (2 M² − S) N_count
 
-both without any rest. T is a linear form of independent noises whose coefficients are not random, and ñ is known. Under Gaussian
-noise e² is taken into the form, as slopes in the middle between M and M̃ (`plan/bending.py`).
+both without any rest. T is a linear form of independent noises whose coefficients are not random, and ñ is known. Under
+Gaussian noise e² is taken into the form, as slopes in the middle between M and M̃ (`plan/bending.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COUNT_SHARE = MOMENTS_SHARE / 5
 
 _ROUNDS = 3
 _LEVELS = Fraction(1, 1000), Fraction(1, 4)
-"""Mean slopes are followed for what may be missed so often: stairs ask for many more levels, and each has values of its own."""
+"""Mean slopes are followed for what may be missed so often: stairs ask for many more levels, and each has its own values."""
 
 Enclosed: TypeAlias = "tuple[FloatArray, FloatArray]"
 
@@ -72,8 +72,8 @@ def variance_reaches(
     steps    q and p
     count    the released one; infinite where it is not above 0
 
-    Claim   Both hold with probability at least 1 − (1 − MOMENTS_SHARE) · miss, if all lies where the box says. Which of two laws
-            is used is by `where_bent`.
+    Claim   Both hold with probability at least 1 − (1 − MOMENTS_SHARE) · miss, if all lies where the box says. Which of two
+            laws is used is by `where_bent`.
     Needs   The box may fail with MOMENTS_SHARE of the miss, so that all of it is used.
     Rounds  Up.
     """

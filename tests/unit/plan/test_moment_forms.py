@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.mechanisms.laplace import DiscreteLaplace
-from curador.plan import enclosure as on
 from curador.plan import bent_forms, moment_forms
+from curador.plan import enclosure as on
 from curador.plan.aggregates import Linear, Mean
 from curador.plan.bent_forms import Bending
 from curador.plan.moment_forms import moments_interval, of_moments
