@@ -50,6 +50,7 @@ _TRUTHS = (False, True)
 _DAILY = {"year", "quarter", "month", "week", "day", "dayofweek", "isodow", "dayofyear"}
 """Units and parts of time that the day decides."""
 
+_EXACT = 2**53
 MOST_WHOLE = 1_000
 MOST_TIMES = 10_000
 MOST_PUBLIC = 100_000
@@ -263,9 +264,26 @@ class Lister:
             return None
         first = max(math.ceil(known.lower), 1) if _counts_a_group(expression, relation) else math.ceil(known.lower)
         numbers = range(first, math.floor(known.upper) + 1)
-        null = can_be_null(expression, relation)
+        null = self._is_null_with_columns(expression, relation)
         why = f"whole numbers: {known.why or 'its range'}"
         return FiniteColumn(Type.INTEGER, numbers, null, why, promised=True)
+
+    def _is_null_with_columns(self, expression: Expression, relation: Relation) -> bool:
+        """Whether a number can be NULL; arithmetic is only where a column is, as no step of it leaves what doubles hold."""
+        known = self.ranges.of(expression, relation)
+        small = known.lower is not None and known.upper is not None and max(-known.lower, known.upper) <= _EXACT
+        if not (small and isinstance(expression, Call)):
+            return can_be_null(expression, relation)
+        parts = [part for part in expression.arguments if isinstance(part, Literal | Ref | Call)]
+        if not all(part.type is not None and part.type.numeric for part in parts):
+            return can_be_null(expression, relation)
+        match expression.function, parts:
+            case "+" | "-" | "*" | "neg" | "floor" | "ceil" | "cast", _:
+                return any(self._is_null_with_columns(part, relation) for part in parts)
+            case "/", [above, Literal(value=int() | Fraction() as divisor)] if divisor:
+                return self._is_null_with_columns(above, relation)
+            case _:
+                return can_be_null(expression, relation)
 
     # ---- conditions ------------------------------------------------------------------------------------------------
 

@@ -272,7 +272,7 @@ def keys_of(
     if everything:
         if expressions:
             raise invalid(context.place(group), "GROUP BY ALL must stand without further keys")
-        plain = [strip_alias(item) for item in items if not holds_aggregate(item)]
+        plain = [strip_alias(item) for item in items if not (holds_aggregate(item) or item.find(exp.Window))]
         if any(isinstance(one, exp.Star) for one in plain):
             raise not_private(context.place(plain[0]), "* must not be a key", "name the keys.")
         return keys, [tuple(dict.fromkeys(key(one) for one in plain))]

@@ -42,7 +42,7 @@ REPLACEMENTS: dict[str, str] = {
     **dict.fromkeys(
         ("lpad", "rpad", "ltrim", "rtrim", "reverse", "repeat", "initcap", "concat_ws", "format", "printf"), _ROOM
     ),
-    **dict.fromkeys(("decode",), "CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END."),
+    **dict.fromkeys(("decode", "decode_case"), "CASE x WHEN 'a' THEN 1 WHEN 'b' THEN 2 ELSE 0 END."),
     **dict.fromkeys(("months_between", "age", "timestampdiff", "datediff_big"), _MONTHS),
     **dict.fromkeys(("last_day",), "DATE_TRUNC('month', x) is the first day of a month."),
     **dict.fromkeys(("str_to_date", "parse_date", "parse_timestamp", "strptime", "to_date"), "CAST(x AS DATE)."),
@@ -70,6 +70,14 @@ REPLACEMENTS: dict[str, str] = {
     **dict.fromkeys(("lcase",), "LOWER(x)."),
 }
 
+_OVER = {
+    "ratio_to_report": "n / SUM(n) OVER ().",
+    "percent_rank": "(RANK() OVER (ORDER BY n) - 1.0) / (COUNT(*) OVER () - 1).",
+    "cume_dist": "1.0 * COUNT(*) OVER (ORDER BY n) / COUNT(*) OVER ().",
+    "ntile": "FLOOR(4.0 * (ROW_NUMBER() OVER (ORDER BY n) - 1) / COUNT(*) OVER ()) + 1.",
+}
+"""Window functions over released rows, in those that there are."""
+
 _LONG_ENOUGH = 4
 """Letters of a name of which one may be a slip; in shorter ones it may as well be meant."""
 
@@ -81,6 +89,11 @@ def replace_function(name: str, known: Iterable[str]) -> str | None:
         return said
     close = [one for one in known if _one_slip(name, one)]
     return f"did you mean {' or '.join(quote_name(one) for one in close[:3])}?" if close else None
+
+
+def replace_window(name: str) -> str | None:
+    """Return what to write instead of a window function over released rows; None where nothing does the same."""
+    return _OVER.get(name.removesuffix("()"))
 
 
 def _one_slip(name: str, known: str) -> bool:

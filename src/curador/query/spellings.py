@@ -176,7 +176,7 @@ def _regular(node: exp.RegexpLike | exp.RegexpILike, reading: Reading) -> TypedT
 def _whole_match(node: exp.RegexpFullMatch | exp.SimilarTo, reading: Reading) -> TypedTerm:
     this, expression = take_arguments(node, reading.context, "this", "expression")
     if isinstance(node, exp.SimilarTo) and reading.context.dialect != "duckdb":
-        raise invalid(reading.place(node), "SIMILAR TO is not part of the language in this dialect", "x LIKE 'a%'.")
+        raise invalid(reading.place(node), "SIMILAR TO is not part of the language in this dialect", "x ~ '^(a|b)[0-9]+$'.")
     return _match_text(this, expression, node, reading, fold=False, whole=True)
 
 

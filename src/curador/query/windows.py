@@ -10,6 +10,7 @@ from sqlglot import exp
 from curador.query import typed_terms
 from curador.query.context import UNIT, Reading, take_arguments
 from curador.query.messages import invalid, not_private
+from curador.query.replacements import replace_window
 from curador.query.text import name_node
 from curador.query.tree import Frame, Order, Out, ReleasedCall, WindowCall
 from curador.query.typed_terms import TypedTerm, call_term, column_term, literal_term, unify_types
@@ -213,7 +214,7 @@ def _read_released_window(node: exp.Window, reading: Reading, windows: Windows) 
         raise invalid(
             place,
             f"{name_node(this, context.text)} must not stand before OVER",
-            f"{', '.join(_RELEASED_FUNCTIONS.values())}.",
+            replace_window(name_node(this, context.text)) or f"{', '.join(_RELEASED_FUNCTIONS.values())}.",
         )
     rows = replace(reading, clause="a window", windows=None, first="never")
     argument, offset = _released_argument(this, function, rows)

@@ -12,7 +12,7 @@ import pytest
 
 from curador.errors import Refused
 from curador.plan.build import build_plan
-from curador.query.replacements import REPLACEMENTS, replace_function
+from curador.query.replacements import REPLACEMENTS, replace_function, replace_window
 from curador.query.sql import parse
 from curador.study.model import Budget, Caps, Column, Field, Schema, Study, Table, TableSchema, UnitColumn
 from curador.study.values import Type
@@ -139,6 +139,13 @@ def test_replacements_are_sql_that_runs():
     """Of every function that does not exist here."""
     assert not {name: one for name, hint in REPLACEMENTS.items() for one in shown(hint) if not runs(one)}
     assert all(shown(hint) for hint in REPLACEMENTS.values() if "(x" in hint)
+
+
+@pytest.mark.parametrize("name", ["ratio_to_report", "percent_rank", "cume_dist", "ntile"])
+def test_what_replaces_a_window_function_runs_over_released_rows(name):
+    """Each of them is planned over a count by a key."""
+    said = replace_window(f"{name}()").rstrip(".")
+    assert planned(f"SELECT {said} AS a FROM (SELECT y, COUNT(*) AS n FROM t GROUP BY y)", world("boolean")) is True
 
 
 def test_a_hint_that_does_not_run_is_seen():
