@@ -80,7 +80,13 @@ class DuckDB:
     def timestamp(self, value: dt.datetime) -> str:
         return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
 
+    def missing(self, function: str, types: Sequence[Type | None], result: Type | None) -> str | None:  # noqa: ARG002
+        return None
+
     # ---- numbers ---------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, operator: str, x: str, y: str) -> str:
+        return f"{x} {operator} {y}"
 
     def finite(self, x: str) -> str:
         return f"isfinite({x})"
@@ -90,6 +96,12 @@ class DuckDB:
 
     def wide(self, x: str) -> str:
         return f"CAST({x} AS HUGEINT)"
+
+    def shifted(self, x: str, bits: int) -> str:
+        return f"({x} >> {bits:d})"
+
+    def total(self, x: str, over: str = "") -> str:
+        return f"SUM({x}){over}"
 
     def quotient(self, x: str, y: str) -> str:
         return f"({x} // {y})"
