@@ -6,13 +6,22 @@ refused; numbers beyond 2^±1000 are outside the catalogue's promise: NULL or 0 
 
 import contextlib
 import math
+import secrets
+import tempfile
+import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from corpus_studies import ARROW
 from lower_layout import connect
 from lower_shapes import loaded, same
+from spark_layout import settings_of
 
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import lower_text
+from curador.engines.spark.server import connect as connect_to
+from curador.engines.spark.server import fetch
 from curador.errors import InvalidQuery
 
 FARTHEST = 2.0**1000
@@ -39,7 +48,33 @@ class OnDuckDB:
         self.con.close()
 
 
-ENGINES = {"duckdb": OnDuckDB}
+class OnSpark:
+    """Sail in this process, or the server of real Spark that the environment names."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.server = connect_to(settings_of(self.folder.name))
+        self.session = self.server.open_session()
+        self.dialect, self.name = self.server.dialect, self.server.dialect.engine
+
+    def load(self, types, rows):
+        columns = [pa.array(range(1, len(rows) + 1), pa.int64())]
+        columns += [pa.array(held, ARROW[kind]) for kind, held in zip(types, zip(*rows, strict=True), strict=True)]
+        path = f"{self.folder.name}/{'-'.join(types)}-{len(rows)}-{secrets.token_hex(4)}.parquet"
+        pq.write_table(pa.table(columns, names=["i", *(f"c{place}" for place in range(len(types)))]), path)
+        self.session.read.parquet(path).createOrReplaceTempView("edges")
+
+    def rows(self, texts):
+        named = ", ".join(f"{text} AS r{place}" for place, text in enumerate(texts))
+        found = fetch(self.session, f"SELECT i, {named} FROM edges", time.monotonic() + 120)
+        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+    def close(self):
+        self.session.stop()
+        self.folder.cleanup()
+
+
+ENGINES = {"duckdb": OnDuckDB, "spark": OnSpark}
 """By name: what makes one; a missing program or package is a named skip inside."""
 
 

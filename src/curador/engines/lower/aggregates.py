@@ -433,8 +433,8 @@ def _one_of(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
 
 def _quantile(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
     of, q = _of(aggregate), Fraction(1, 2) if aggregate.q is None else aggregate.q
-    text = inside.dialect.quantile(inside.value(of), q)
-    return LoweredTerm(inside.part(text + only), of.type, infinite=True)
+    text = inside.dialect.quantile(inside.value(of), q, only)
+    return LoweredTerm(inside.part(text), of.type, infinite=True)
 
 
 def _total(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:

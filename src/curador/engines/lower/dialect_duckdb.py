@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb.spelling import DISORDER, UNIT_PARTS
-from curador.engines.lower.sql import rows_of, select
+from curador.engines.lower.sql import EVERY_ROW, rows_of, select
 from curador.errors import InvalidQuery
 from curador.study.values import Type
 
@@ -177,8 +177,11 @@ class DuckDB:
     def hash(self, values: Sequence[str]) -> str:
         return f"hash({', '.join(values)})"
 
-    def quantile(self, x: str, q: Fraction) -> str:
-        return f"quantile_disc({x}, {self.double(float(q))})"
+    def quantile(self, x: str, q: Fraction, over: str = "") -> str:
+        return f"quantile_disc({x}, {self.double(float(q))}){over}"
+
+    def wall(self) -> str:
+        return f" LIMIT {EVERY_ROW}"
 
     def limbs(self, total: str) -> tuple[str, str]:
         wide = f"COALESCE(CAST({total} AS HUGEINT), 0::HUGEINT)"

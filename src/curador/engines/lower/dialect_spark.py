@@ -78,8 +78,8 @@ class Spark:
         return f"TIMESTAMP_NTZ '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
 
     def missing(self, function: str, types: Sequence[Type | None], result: Type | None) -> str | None:
-        if function == "matches":
-            return f"{self.engine} has no regular expressions that take a time in proportion to the text"
+        if function == "matches" and self.engine == "Spark":  # Java's expressions try one way after the other
+            return "Spark looks for a pattern in a time that a single text can make long without end"
         if function == "cast" and result is Type.STRING and types[0] in {Type.FLOAT, Type.DECIMAL}:
             return f"{self.engine} spells numbers with a fraction in its own way, so none becomes a text"
         return None
@@ -205,8 +205,12 @@ class Spark:
     def hash(self, values: Sequence[str]) -> str:
         return f"xxhash64({', '.join(values)})"
 
-    def quantile(self, x: str, q: Fraction) -> str:
-        return f"percentile_disc({float(q)!r}) WITHIN GROUP (ORDER BY {x})"
+    def quantile(self, x: str, q: Fraction, over: str = "") -> str:
+        first = f"(COUNT({x}){over} * {q.numerator:d}L + {q.denominator - 1:d}L) div {q.denominator:d}L"
+        return f"get(array_sort(collect_list({x}){over}), CAST(greatest({first}, 1L) - 1L AS INT))"
+
+    def wall(self) -> str:
+        return ""
 
     def limbs(self, total: str) -> tuple[str, str]:
         wide, two = f"COALESCE({self.wide(total)}, {self.wide('0')})", f"CAST('{1 << 63:d}' AS {_WIDE})"
@@ -261,7 +265,7 @@ def _number_of(unit: str, x: str) -> str:
         date = f"CAST({x} AS DATE)"
         return f"((year({date}) * 12 + month({date}) - 1) div {_MONTHS[unit]:d})"
     if unit == "week":
-        return f"({_monday(x)} div 7)" if False else _divided(f"CAST({_monday(x)} AS BIGINT)", 7)
+        return _divided(f"CAST({_monday(x)} AS BIGINT)", 7)
     if unit == "day":
         return f"unix_date(CAST({x} AS DATE))"
     return _divided(_micros(x), _SECONDS[unit] * 1_000_000)

@@ -255,8 +255,15 @@ class Dialect(Protocol):
         """Return an integer that depends on the values alone, NULLs included, and not on where a row stands."""
         ...
 
-    def quantile(self, x: str, q: Fraction) -> str:
-        """Return the aggregate: the smallest value that at least a share q of the values do not exceed."""
+    def quantile(self, x: str, q: Fraction, over: str = "") -> str:
+        """Return the aggregate: the smallest value that at least a share q of the values do not exceed.
+
+        over  what follows it: " FILTER (…)"; "" for all rows of the group
+        """
+        ...
+
+    def wall(self) -> str:
+        """Return what ends a SELECT below which an engine must not look for what stands above it; "" where it has none."""
         ...
 
     def limbs(self, total: str) -> tuple[str, str]:

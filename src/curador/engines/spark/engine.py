@@ -34,7 +34,6 @@ from curador.engines.spark.versions import (
 from curador.errors import Failed, InvalidQuery, InvalidStudy
 from curador.study.model import Schema, owner_text
 from curador.study.rules import broken_rule
-from curador.study.values import Plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -399,8 +398,16 @@ class SparkKind:
         return Folder(prepared_folder(study)).has_key or given_key() is not None
 
     def set_apart(self, study: Study) -> None:
-        """Refuse: rows that are forgotten are frames, which no server sees."""
-        raise broken_rule(("engine", "kind"), '"duckdb" for a study that is forgotten', Plain("spark"))
+        """Make the prepared folder with a key of its own."""
+        Folder(prepared_folder(study)).make(apart=True)
+
+    def exposures(self, study: Study) -> list[str]:
+        """Return what others on the server may see of the study there."""
+        store = store_of(study)
+        return [
+            f"whoever reads {store} reads prepared rows: it must be the curator's alone",
+            f"whoever sees the pages, logs and events of {read_address(study.engine).place} sees exact counts and durations",
+        ]
 
     def drop_prepared(self, study: Study) -> str:
         """Remove the prepared rows from the server, and say so."""

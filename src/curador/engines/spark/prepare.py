@@ -232,16 +232,17 @@ def _owners(work: SparkPreparation, place: int) -> str:
 
 
 def _rows(work: SparkPreparation, place: int) -> None:
-    """Rows that are their own unit: nothing to rank. The number is the server's own for a row, stored, for equality only."""
+    """Rows that are their own unit: nothing to rank. The number is the server's own for a row, stored, for equality only.
+
+    That no two rows have one number is verified (`_verify`): a unit has as many rows as its largest rank says.
+    """
     schema = work.table(place)
     names = commas(f"s.{name}" for name in column_names(schema))
     hashed = f"xxhash64(xxhash64(k.key), {names})"
-    number = "ROW_NUMBER() OVER (ORDER BY h)"
-    rows = f"SELECT s.*, {hashed} AS h FROM s{place} AS s CROSS JOIN {_KEY} AS k"
-    numbered = f"SELECT *, CAST({number} AS BIGINT) AS u FROM ({rows}) AS w"
-    stored = _on_grids(schema, numbered, ["h", "u"])
+    rows = f"SELECT s.*, {hashed} AS h, monotonically_increasing_id() AS u FROM s{place} AS s CROSS JOIN {_KEY} AS k"
+    stored = _on_grids(schema, rows, ["h", "u"])
     columns = commas([*column_names(schema), *grid_columns(schema)])
-    work.write(f"t{place}", f"SELECT {columns}, u AS __u, h AS __h, 1L AS __r FROM ({stored}) AS x", by=("__u",))
+    work.write(f"t{place}", f"SELECT {columns}, u AS __u, h AS __h, 1L AS __r FROM ({stored}) AS x")
 
 
 def _rank(work: SparkPreparation, place: int) -> None:
