@@ -3,11 +3,6 @@
 import contextlib
 import functools
 import os
-import socket
-import subprocess
-import sys
-import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +10,7 @@ from types import MappingProxyType
 import pyarrow.parquet as pq
 import pytest
 
+from curador.engines.duckdb.versions import unit_key
 from curador.engines.lower.dialect_duckdb import DuckDB
 from curador.engines.lower.dialect_spark import Spark
 from curador.engines.spark.engine import SparkEngine
@@ -25,14 +21,22 @@ NAMED = "CURADOR_TEST_SPARK"
 """The address of a Spark Connect server that tests run on instead of Sail; `make test-spark` sets it."""
 
 
+KEYS = "CURADOR_TEST_SPARK_KEYS"
+"""A file to which `make test-spark` has rank keys written, to search the server's events for them."""
+
+
+def own_sail(port=0):
+    """Start a Sail in this process; a missing package is a skip with its name."""
+    pytest.importorskip("pyspark.sql.connect.client", reason="pyspark-client is not installed")
+    made = pytest.importorskip("pysail.spark", reason="pysail is not installed").SparkConnectServer("127.0.0.1", port)
+    made.start(background=True)
+    return made
+
+
 @functools.cache
 def sail():
-    """Start Sail in this process, once; it ends with the process."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        server = pytest.importorskip("pysail.spark", reason="pysail is not installed").SparkConnectServer("127.0.0.1", 0)
-    server.start(background=True)
-    return server
+    """The Sail of all tests of this process; it ends with it."""
+    return own_sail()
 
 
 def address():
@@ -53,6 +57,9 @@ def opened(study, **changes):
     """An engine whose version 1 is prepared on the server."""
     engine = SparkEngine(on_spark(study, **changes), 1)
     engine.prepare(1)
+    if KEYS in os.environ:
+        with Path(os.environ[KEYS]).open("a", encoding="ascii") as file:
+            print(unit_key(engine._folder), file=file)  # noqa: SLF001
     return engine
 
 

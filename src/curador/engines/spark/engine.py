@@ -19,7 +19,7 @@ from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.rank_key import given_key
 from curador.engines.duckdb.versions import Folder, log_failure, note_duration, note_failure, prepared_folder
 from curador.engines.duckdb.worker import BrokenError
-from curador.engines.spark.server import close_session, connect, fetch, read_address, tagged
+from curador.engines.spark.server import close_session, connect, fetch, read_address, tagged, within
 from curador.engines.spark.sources import columns_of, describe_tables, files_here, find, select_cleaned
 from curador.engines.spark.versions import (
     PATIENCE,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from curador.study.model import Study, TableSchema
     from curador.study.values import Type
 
-_REHEARSAL = 60.0
-"""Seconds for a question on tables without rows: the first one of a cluster that has just started takes long."""
+_LOOK = 60.0
+"""Seconds for a look at columns, and for reading a public table."""
 
 _MOST_REHEARSED = 256
 """Questions whose results on tables without rows are remembered."""
@@ -201,7 +201,7 @@ class SparkEngine:
         for _, statement in statements:
             if type(statement) is not GeneratedSQL:
                 raise Failed.must_be("a statement", "made by the lowering", type(statement).__name__)
-        seconds = _REHEARSAL if empty else float(self._study.engine.deadline)
+        seconds = float(self._study.engine.deadline)
         until = min(time.monotonic() + seconds, UNTIL.get())
         if not self._places.acquire(timeout=max(until - time.monotonic(), 0)):
             raise log_failure(self._folder, self._version, "The deadline passed before the question began.")
@@ -243,17 +243,16 @@ class SparkEngine:
             session = self._server.open_session()
             for name, said in manifest.schemas.items():
                 described = StructType.fromJson(said)
-                frame = session.createDataFrame([], described) if empty else session.read.schema(described).parquet(f"{manifest.place}/{name}")
-                frame.createOrReplaceTempView(name)
+                stored = f"{manifest.place}/{name}"
+                rows = session.createDataFrame([], described) if empty else session.read.schema(described).parquet(stored)
+                rows.createOrReplaceTempView(name)
             return session
-
-        from curador.engines.spark.server import within
 
         return within(until - time.monotonic(), open_views)
 
     def _public(self) -> duckdb.DuckDBPyConnection:
         """Return the version's public tables, here: what a plan knows of them is computed from a copy."""
-        session = self._session(empty=False, until=time.monotonic() + _REHEARSAL)
+        session = self._session(empty=False, until=time.monotonic() + _LOOK)
         return _held_here(session, [(f"t{place}", f"t{place}") for place in _public_places(self._schema.tables)])
 
     # ---- the owner's logs ----------------------------------------------------------------------------------------------
@@ -285,7 +284,7 @@ def describe(study: Study, server: Server | None = None) -> Schema:
     found = connect(study.engine) if server is None else server
     session = found.open_session()
     try:
-        tables = tagged(session, lambda: describe_tables(study, session), time.monotonic() + _REHEARSAL)
+        tables = tagged(session, lambda: describe_tables(study, session), time.monotonic() + _LOOK)
     except BrokenError:
         place = read_address(study.engine).place
         raise InvalidStudy.must_be("engine.url", "a Spark Connect server that answers", place) from None
@@ -318,7 +317,7 @@ def _held_here(session: Session, tables: Sequence[tuple[str, str]]) -> duckdb.Du
 
     connection = look()
     for name, source in tables:
-        rows = fetch(session, f"SELECT * FROM {source}", time.monotonic() + _REHEARSAL)
+        rows = fetch(session, f"SELECT * FROM {source}", time.monotonic() + _LOOK)
         connection.register(f"held_{name}", rows)
         connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM held_{name}").fetchall()
         connection.unregister(f"held_{name}")
