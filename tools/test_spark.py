@@ -64,7 +64,7 @@ def seen_keys(events: Path, keys: Path) -> int:
     held = b"".join(file.read_bytes() for file in sorted(events.rglob("*")) if file.is_file())
     found = sum(key in held for key in known)
     plans = held.count(b"curador_key")
-    print(f"events: {len(held):,} bytes, {plans} places where a key is joined; {found} of {len(known)} keys seen")  # noqa: T201
+    print(f"events: {len(held):,} bytes, {plans} places where a key is joined; {found} of {len(known)} keys seen")
     return 1 if found or (known and not plans) else 0
 
 

@@ -40,7 +40,7 @@ def sail():
 
 
 def address():
-    return os.environ.get(NAMED) or "sc://127.0.0.1:{}".format(sail().listening_address[1])
+    return os.environ.get(NAMED) or f"sc://127.0.0.1:{sail().listening_address[1]}"
 
 
 def settings_of(folder, usual=None, **changes):
@@ -78,10 +78,12 @@ class _Portable:
 
 
 class PortableDuckDB(_Portable, DuckDB):
-    pass
+    """DuckDB with hashes that both have."""
 
 
 class PortableSpark(_Portable, Spark):
+    """Spark with hashes that both have."""
+
     texts = "STRING"
     bits = MappingProxyType({})
 
@@ -121,7 +123,8 @@ def integers(tallied):
     """A block's integers as something that two engines can be compared by."""
     keys = [tuple(key) for key in zip(*tallied.keys, strict=True)] if tallied.keys else [()]
     groups = {
-        key: tuple(int(tallied.tallies[place][number]) for place in sorted(tallied.tallies)) for number, key in enumerate(keys)
+        key: tuple(int(tallied.tallies[place][number]) for place in sorted(tallied.tallies))
+        for number, key in enumerate(keys)
     }
     assert len(groups) == len(keys)
     cells = {

@@ -48,7 +48,9 @@ def test_integers_before_noise_are_the_same(name, tmp_path):
             brought_over(duck, tmp_path) as (session, dialect),
         ):
             for said, block in blocks_of(name, known):
-                wanted = integers(collect(block, duck.sql(lower_block(block, known, dialect=PortableDuckDB())).to_arrow_table()))
+                wanted = integers(
+                    collect(block, duck.sql(lower_block(block, known, dialect=PortableDuckDB())).to_arrow_table())
+                )
                 try:
                     text = lower_block(block, known, dialect=dialect)
                 except InvalidQuery as problem:

@@ -32,7 +32,11 @@ from curador.testing import NonconformingError, check_engine
 
 pytestmark = pytest.mark.slow
 
-COLUMNS = (Column("spent", Type.FLOAT, bounds=(Fraction(0), Fraction(500))), Column("city", Type.STRING), Column("day", Type.DATE))
+COLUMNS = (
+    Column("spent", Type.FLOAT, bounds=(Fraction(0), Fraction(500))),
+    Column("city", Type.STRING),
+    Column("day", Type.DATE),
+)
 VISITS = Table("visits", "visits.parquet", UnitColumn("user"), COLUMNS, caps=Caps(rows=20))
 
 
@@ -54,7 +58,7 @@ def study_on(folder, rows=None, table=VISITS, **engine):
 
 
 def table_of(engine, name="t0"):
-    return engine.run([("rows", mark_generated(f"SELECT * FROM {name}"))])["rows"]  # noqa: S608
+    return engine.run([("rows", mark_generated(f"SELECT * FROM {name}"))])["rows"]
 
 
 def asked(engine, question="SELECT city, COUNT(*) AS n, SUM(spent) AS s FROM visits GROUP BY city"):
@@ -92,7 +96,29 @@ def test_a_broken_rule_is_caught():
 # ---- preparation -------------------------------------------------------------------------------------------------------
 
 
-TRAPS = ["", " ", "a", "A", "a ", " a", "é", "e\u0301", "ß", "ss", "1", "1.0", "01", "ﬁ", "İ", "日本", "\t", "x" * 256, "%s", "'; --", "\\"]
+TRAPS = [
+    "",
+    " ",
+    "a",
+    "A",
+    "a ",
+    " a",
+    "é",
+    "e\u0301",
+    "ß",
+    "ss",
+    "1",
+    "1.0",
+    "01",
+    "ﬁ",
+    "İ",
+    "日本",
+    "\t",
+    "x" * 256,
+    "%s",
+    "'; --",
+    "\\",
+]
 
 
 @pytest.mark.parametrize("kind", ["string", "integer"])
@@ -123,7 +149,10 @@ def ranks_follow(rows):
         return "ranks"
     for name in ("2", "3"):
         numbers, firsts = number_values(begins, rows.column(f"c{name}").combine_chunks())
-        if rows.column(f"__d{name}").to_pylist() != numbers.tolist() or rows.column(f"__f{name}").to_pylist() != firsts.tolist():
+        if (
+            rows.column(f"__d{name}").to_pylist() != numbers.tolist()
+            or rows.column(f"__f{name}").to_pylist() != firsts.tolist()
+        ):
             return f"numbers of c{name}"
     return None
 
@@ -157,7 +186,9 @@ def first_of_two(folder, people=1500):
     rows = pa.table({"user": [*range(people), *range(people)], "spent": [1.0] * people + [2.0] * people})
     study = study_on(folder, rows, dataclasses.replace(VISITS, columns=COLUMNS[:1]))
     with contextlib.closing(opened(study)) as one:
-        found = one.run([("rows", mark_generated("SELECT SUM(CASE WHEN c1 = 1 THEN 1 ELSE 0 END) AS n FROM t0 WHERE __r = 1"))])
+        found = one.run(
+            [("rows", mark_generated("SELECT SUM(CASE WHEN c1 = 1 THEN 1 ELSE 0 END) AS n FROM t0 WHERE __r = 1"))]
+        )
     return found["rows"].column(0).to_pylist()[0]
 
 
@@ -170,7 +201,9 @@ def test_which_row_comes_first_is_drawn(tmp_path, monkeypatch):
     assert abs(first_of_two(tmp_path / "drawn") - people / 2) <= reach
     plain = prepare.SparkPreparation.write
     monkeypatch.setattr(
-        prepare.SparkPreparation, "write", lambda self, name, text, **by: plain(self, name, text.replace("xxhash64(h, c0, c1)", "0L"), **by)
+        prepare.SparkPreparation,
+        "write",
+        lambda self, name, text, **by: plain(self, name, text.replace("xxhash64(h, c0, c1)", "0L"), **by),
     )
     assert abs(first_of_two(tmp_path / "by_value") - people / 2) > reach
 
@@ -218,9 +251,12 @@ CANARY = "Zanzibar-4711"
 
 def test_what_a_server_says_stays_in_the_owners_log(engine):
     with pytest.raises(EngineFailed) as caught:
-        engine.run([("x", mark_generated(f"SELECT raise_error('{CANARY}') AS x FROM t0"))])  # noqa: S608
+        engine.run([("x", mark_generated(f"SELECT raise_error('{CANARY}') AS x FROM t0"))])
     assert CANARY not in str(caught.value)
-    assert str(caught.value) == f"The engine could not answer; the owner finds the reason under incident {caught.value.incident}."
+    assert (
+        str(caught.value)
+        == f"The engine could not answer; the owner finds the reason under incident {caught.value.incident}."
+    )
     assert CANARY in engine._folder.incidents.read_text()  # noqa: SLF001
     assert len(asked(engine)) == 1  # and goes on
 

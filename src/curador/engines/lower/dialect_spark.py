@@ -179,7 +179,9 @@ class Spark:
     def part(self, part: str, x: str) -> str:
         if part in {"dayofweek", "isodow"}:  # 1970-01-01 was a Thursday: 4 either way
             days = f"unix_date(CAST({x} AS DATE))"
-            return f"CAST(pmod({days} + 4, 7) AS BIGINT)" if part == "dayofweek" else f"CAST(pmod({days} + 3, 7) + 1 AS BIGINT)"
+            return (
+                f"CAST(pmod({days} + 4, 7) AS BIGINT)" if part == "dayofweek" else f"CAST(pmod({days} + 3, 7) + 1 AS BIGINT)"
+            )
         if part in {"hour", "minute", "second"}:
             seconds = f"pmod({_micros(x)} - pmod({_micros(x)}, 1000000L), 86400000000L)"
             most = {"hour": 24, "minute": 60, "second": 60}[part]

@@ -206,13 +206,26 @@ class SparkEngine:
         if not self._places.acquire(timeout=max(until - time.monotonic(), 0)):
             raise log_failure(self._folder, self._version, "The deadline passed before the question began.")
         try:
-            session = self._session(empty=empty, until=until)
-            return {name: fetch(session, str(statement), until) for name, statement in statements}
+            return self._answered(statements, until, empty=empty)
         except BrokenError as problem:
-            self._forget(empty=empty)  # what a session does after a failure is unknown; the next question opens another
             raise log_failure(self._folder, self._version, str(problem)) from None
         finally:
             self._places.release()
+
+    def _answered(self, statements: Sequence[tuple[str, GeneratedSQL]], until: float, *, empty: bool) -> dict[str, Any]:
+        """Return the results; after a failure sessions are not used again, as what they do then is unknown.
+
+        Where no row is read, which is before each charge, a server that was started again meanwhile is asked once more.
+        """
+        used = empty in self._sessions
+        try:
+            session = self._session(empty=empty, until=until)
+            return {name: fetch(session, str(statement), until) for name, statement in statements}
+        except BrokenError:
+            self.close()
+            if not (used and empty):
+                raise
+        return self._answered(statements, until, empty=empty)
 
     def close(self) -> None:
         """End the sessions."""

@@ -15,8 +15,8 @@ How a row is ranked is `duckdb/ranking.py`'s formula with the server's own hash,
 
 Claim   T-UL: for every unit, the rows of t<i> that it owns (c, g, __h, __r, __d, __f) are a function of its own rows and the
         key. A task that a server runs twice gives the same rows.
-Needs   Keys of paths are UNIQUE NOT NULL, which is verified here; the key is independent of the data; sources stay as they are
-        while they are staged.
+Needs   Keys of paths are UNIQUE NOT NULL, which is verified here; the key is independent of the data; sources stay as they
+        are while they are staged.
 Source  As there. Every window is by the unit, and its order is total up to rows that are equal in all columns.
 
 The rank key enters as a row of a table that the client sends with the plan, never as text of a statement: a server's logs
@@ -192,7 +192,9 @@ def _number_units(work: SparkPreparation, roots: list[int]) -> None:
     hashed = f"SELECT v.value, {digest} AS m FROM ({found}) AS v CROSS JOIN {_KEY} AS k"
     turned = f"SELECT value, {_turned('m')} AS digits FROM ({hashed}) AS w"
     number = "ROW_NUMBER() OVER (PARTITION BY substring(digits, 1, 2) ORDER BY digits, value)"
-    work.write("found", f"SELECT value, digits, substring(digits, 1, 2) AS part, CAST({number} AS BIGINT) AS n FROM ({turned}) AS x")
+    work.write(
+        "found", f"SELECT value, digits, substring(digits, 1, 2) AS part, CAST({number} AS BIGINT) AS n FROM ({turned}) AS x"
+    )
     before, offsets = 0, ["SELECT '' AS part, 0L AS offset"]
     for part, count in sorted(work.rows("SELECT part, COUNT(*) AS n FROM found GROUP BY part")):
         offsets.append(f"SELECT '{part}', {before:d}L")
@@ -225,7 +227,8 @@ def _owners(work: SparkPreparation, place: int) -> str:
     owner = f"c{there.index(getattr(there.table.unit, 'column', ''))}"
     if unit.key is None:
         return f"SELECT o.* FROM ({_owners(work, other)}) AS o LEFT SEMI JOIN s{other} AS s ON o.value = s.{owner}"
-    return f"SELECT s.c{there.index(unit.key)} AS value, o.h, o.u FROM s{other} AS s JOIN ({_owners(work, other)}) AS o ON s.{owner} = o.value"
+    joined = f"s{other} AS s JOIN ({_owners(work, other)}) AS o ON s.{owner} = o.value"
+    return f"SELECT s.c{there.index(unit.key)} AS value, o.h, o.u FROM {joined}"
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------
@@ -255,11 +258,15 @@ def _rank(work: SparkPreparation, place: int) -> None:
     hashed = f"SELECT *, xxhash64(h, {names}) AS p FROM ({owned}) AS a"
     occurring = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY u, p ORDER BY {names}) AS k FROM ({hashed}) AS b"
     order = f"CASE WHEN k = 1 THEN p ELSE xxhash64(p, k) END, {names}, k"
-    ranked = f"SELECT {names}, h, u, CAST(ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) AS BIGINT) AS r FROM ({occurring}) AS c"
+    rank = f"CAST(ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) AS BIGINT)"
+    ranked = f"SELECT {names}, h, u, {rank} AS r FROM ({occurring}) AS c"
     kept = f"SELECT * FROM ({ranked}) AS d WHERE r <= {most:d}"
     texts = _long_texts(schema)
     if texts:
-        running = commas(f"SUM(octet_length({name})) OVER (PARTITION BY u ORDER BY r ROWS UNBOUNDED PRECEDING) AS n{name}" for name in texts)
+        running = commas(
+            f"SUM(octet_length({name})) OVER (PARTITION BY u ORDER BY r ROWS UNBOUNDED PRECEDING) AS n{name}"
+            for name in texts
+        )
         cut = commas(
             f"CASE WHEN n{name} <= {UNIT_TEXT_BYTES} THEN {name} END AS {name}" if name in texts else name for name in columns
         )
@@ -277,7 +284,9 @@ def _rank(work: SparkPreparation, place: int) -> None:
         for key in keys
         for text in (f"CAST(least(o{key}, {MORE}) AS INT) AS __d{key[1:]}", f"(r = m{key}) AS __f{key[1:]}")
     ]
-    work.write(f"t{place}", f"SELECT {commas([*columns, *grid_columns(schema), *own])} FROM ({stored}) AS y", by=("__u", "__r"))
+    work.write(
+        f"t{place}", f"SELECT {commas([*columns, *grid_columns(schema), *own])} FROM ({stored}) AS y", by=("__u", "__r")
+    )
 
 
 def _long_texts(schema: TableSchema) -> list[str]:
@@ -304,7 +313,9 @@ def _scaled(name: str, column: Column) -> str:
     if grid is None:
         raise AssertionError(column.name)
     x = f"c{name[1:]}"
-    exact = column.type is Type.INTEGER and grid.exponent == 0 and max(abs(grid.start), abs(grid.start + grid.steps)) > 1 << 53
+    exact = (
+        column.type is Type.INTEGER and grid.exponent == 0 and max(abs(grid.start), abs(grid.start + grid.steps)) > 1 << 53
+    )
     x = x if exact or column.type is not Type.INTEGER else f"CAST({x} AS DOUBLE)"
     return scale_to_steps(x, grid, 0, SPARK, integers=exact)
 

@@ -34,7 +34,9 @@ TOKEN = "CURADOR_SPARK_TOKEN"  # noqa: S105 -- the name of a variable
 Session: TypeAlias = Any
 """A session of pyspark's, which has no types of its own to show."""
 
-_URL = re.compile(r"sc://(?P<host>[A-Za-z0-9.\-_]+|\[[0-9a-fA-F:]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>/(?:;[^;=]+=[^;=]*)*)?")
+_URL = re.compile(
+    r"sc://(?P<host>[A-Za-z0-9.\-_]+|\[[0-9a-fA-F:]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>/(?:;[^;=]+=[^;=]*)*)?"
+)
 _SECRETS = ("token", "password", "secret", "key", "authorization")
 _PORT = "15002"
 _SPARK = re.compile(r"(\d+)\.\d+\.\d+.* [0-9a-f]{40}")
@@ -114,11 +116,16 @@ def _new_session(address: Address) -> Session:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of versions of pandas, which is not used
+            from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
     except ImportError:
-        message = "pyspark-client must be installed to use kind = \"spark\"."
+        message = 'pyspark-client must be installed to use kind = "spark".'
         raise InvalidStudy(message, hint="pip install 'curador[spark]'") from None
-    return SparkSession.builder.remote(address.url).create()
+    warnings.filterwarnings("ignore", module="pyspark")  # what a server or its client says is told in the owner's log alone
+    session = SparkSession.builder.remote(address.url).create()
+    # a server that is gone is not asked for ten minutes: threads that do so outlive what they were asked for
+    session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=1_000)])
+    return session
 
 
 # ---- statements with an end --------------------------------------------------------------------------------------------
