@@ -19,7 +19,7 @@ from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.rank_key import given_key
 from curador.engines.duckdb.versions import Folder, log_failure, note_duration, note_failure, prepared_folder
 from curador.engines.duckdb.worker import BrokenError
-from curador.engines.spark.server import close_session, connect, fetch, read_address, tagged, within
+from curador.engines.spark.server import close_session, connect, fetch, read_address, run_tagged, within
 from curador.engines.spark.sources import columns_of, describe_tables, files_here, find, select_cleaned
 from curador.engines.spark.versions import (
     PATIENCE,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, Tallied
     from curador.engines.lower.sql import GeneratedSQL
-    from curador.engines.spark.server import Server, Session
+    from curador.engines.spark.server import SparkServer, Session
     from curador.engines.spark.versions import SparkManifest
     from curador.plan.model import BlockPlan
     from curador.study.formats import FileFormat
@@ -287,7 +287,7 @@ def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
 # ---- schema ----------------------------------------------------------------------------------------------------------------
 
 
-def describe(study: Study, server: Server | None = None) -> Schema:
+def describe(study: Study, server: SparkServer | None = None) -> Schema:
     """Return the study with all columns of its sources on the server. No row is read."""
     store_of(study)
     if study.engine.prepare == "never":
@@ -297,7 +297,7 @@ def describe(study: Study, server: Server | None = None) -> Schema:
     found = connect(study.engine) if server is None else server
     session = found.open_session()
     try:
-        tables = tagged(session, lambda: describe_tables(study, session), time.monotonic() + _LOOK)
+        tables = run_tagged(session, lambda: describe_tables(study, session), time.monotonic() + _LOOK)
     except BrokenError:
         place = read_address(study.engine).place
         raise InvalidStudy.must_be("engine.url", "a Spark Connect server that answers", place) from None
@@ -310,7 +310,7 @@ def _public_places(tables: Sequence[TableSchema]) -> list[int]:
     return [place for place, one in enumerate(tables) if one.table.public]
 
 
-def _public_sources(study: Study, server: Server, tables: Sequence[TableSchema]) -> duckdb.DuckDBPyConnection:
+def _public_sources(study: Study, server: SparkServer, tables: Sequence[TableSchema]) -> duckdb.DuckDBPyConnection:
     """Return the public tables as their sources are now."""
     session = server.open_session()
     try:

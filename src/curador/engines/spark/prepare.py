@@ -33,7 +33,7 @@ from curador.engines.duckdb.schema import TAGS, owners_first, unit_type, verifie
 from curador.engines.duckdb.spelling import commas
 from curador.engines.lower.aggregates import clamp_to_ends, scale_to_steps
 from curador.engines.lower.dialect_spark import SPARK
-from curador.engines.spark.server import tagged
+from curador.engines.spark.server import run_tagged
 from curador.engines.spark.sources import columns_of, find, select_cleaned
 from curador.errors import Failed
 from curador.plan.model import column_grid
@@ -76,7 +76,7 @@ class SparkPreparation:
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Return a small result."""
-        found = tagged(self.session, lambda: self.session.sql(statement).toArrow(), self.until)
+        found = run_tagged(self.session, lambda: self.session.sql(statement).toArrow(), self.until)
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def write(self, name: str, statement: str, *, by: tuple[str, ...] = ()) -> None:
@@ -85,7 +85,7 @@ class SparkPreparation:
         frame = self.session.sql(statement)
         described = frame.schema
         sorted_ = frame.repartition(by[0]).sortWithinPartitions(*by) if by else frame
-        tagged(self.session, lambda: sorted_.write.mode("error").parquet(path), self.until)
+        run_tagged(self.session, lambda: sorted_.write.mode("error").parquet(path), self.until)
         self.written.append(path)
         self.session.read.schema(described).parquet(path).createOrReplaceTempView(name)
 
@@ -97,7 +97,7 @@ class SparkPreparation:
 def remove(session: Session, path: str, until: float) -> None:
     """Remove the rows of a stored table: Spark has no other way to than to write none over them."""
     empty = session.sql("SELECT 1 AS gone WHERE FALSE")
-    tagged(session, lambda: empty.write.mode("overwrite").parquet(path), until)
+    run_tagged(session, lambda: empty.write.mode("overwrite").parquet(path), until)
 
 
 def prepare(work: SparkPreparation) -> None:
@@ -292,11 +292,9 @@ def _rank(work: SparkPreparation, place: int) -> None:
 def _long_texts(schema: TableSchema) -> list[str]:
     """The columns whose texts a unit has a limited number of bytes for: not those of few values, nor whose a row is."""
     owner = getattr(schema.table.unit, "column", None)
-    return [
-        f"c{place}"
-        for place, one in enumerate(schema.fields)
-        if one.type is Type.STRING and one.name != owner and (one.declared is None or one.declared.values is None)
-    ]
+    free = {field.name for field in schema.fields if field.declared is None or field.declared.values is None} - {owner}
+    texts = [place for place, field in enumerate(schema.fields) if field.type is Type.STRING and field.name in free]
+    return [f"c{place}" for place in texts]
 
 
 def _on_grids(schema: TableSchema, rows: str, through: list[str]) -> str:

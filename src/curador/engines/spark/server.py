@@ -60,14 +60,14 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SparkAddress:
     """Where a server is: what may be told of it, and what a client is given."""
 
     place: str
     url: str
 
 
-def read_address(settings: EngineSettings) -> Address:
+def read_address(settings: EngineSettings) -> SparkAddress:
     """Return the address that a study names; refuse one that is none, and one that holds a secret."""
     where = ("engine", "url")
     found = _URL.fullmatch(settings.url)
@@ -80,14 +80,14 @@ def read_address(settings: EngineSettings) -> Address:
     place = f"sc://{found['host'].lower()}:{found['port'] or _PORT}"
     token = os.environ.get(TOKEN, "").strip()
     rest = rest.rstrip("/;") or "/"
-    return Address(place, f"{place}{rest}{f';token={token}' if token else ''}")
+    return SparkAddress(place, f"{place}{rest}{f';token={token}' if token else ''}")
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class SparkServer:
     """A server that answers, and how it spells."""
 
-    address: Address
+    address: SparkAddress
     dialect: Spark
 
     def open_session(self) -> Session:
@@ -98,7 +98,7 @@ class Server:
         return session
 
 
-def connect(settings: EngineSettings, seconds: float = 60.0) -> Server:
+def connect(settings: EngineSettings, seconds: float = 60.0) -> SparkServer:
     """Return the server of a study; raises InvalidStudy where it does not answer, without its words."""
     address = read_address(settings)
     try:
@@ -109,10 +109,10 @@ def connect(settings: EngineSettings, seconds: float = 60.0) -> Server:
     spark = _SPARK.fullmatch(version)
     if spark is not None and int(spark[1]) < _OLDEST:
         raise InvalidStudy.must_be("engine.url", f"a server of Spark {_OLDEST} or later", f"Spark {spark[1]}")
-    return Server(address, SAIL if spark is None else SPARK)
+    return SparkServer(address, SAIL if spark is None else SPARK)
 
 
-def _new_session(address: Address) -> Session:
+def _new_session(address: SparkAddress) -> Session:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of versions of pandas, which is not used
@@ -167,10 +167,10 @@ def _quietly(work: Callable[[], None]) -> None:
 
 def fetch(session: Session, statement: str, until: float) -> Any:
     """Return a statement's result as an Arrow table, by a moment of the monotonic clock."""
-    return tagged(session, lambda: session.sql(statement).toArrow(), until)
+    return run_tagged(session, lambda: session.sql(statement).toArrow(), until)
 
 
-def tagged(session: Session, work: Callable[[], Any], until: float) -> Any:
+def run_tagged(session: Session, work: Callable[[], Any], until: float) -> Any:
     """Run some work on a session under a tag by which it is interrupted when it is late."""
     tag = f"curador-{secrets.token_hex(8)}"
 

@@ -27,7 +27,7 @@ from curador.engines.duckdb.prepare import Progress
 from curador.engines.duckdb.spelling import commas
 from curador.engines.duckdb.versions import layout_digest, unit_key, write_private
 from curador.engines.spark.prepare import SparkPreparation, prepare, remove
-from curador.engines.spark.server import close_session, tagged
+from curador.engines.spark.server import close_session, run_tagged
 from curador.engines.spark.sources import columns_of, find, name_of
 from curador.errors import InvalidStudy
 from curador.study.rules import broken_rule
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from curador.engines.duckdb.versions import Folder
-    from curador.engines.spark.server import Server, Session
+    from curador.engines.spark.server import SparkServer, Session
     from curador.study.model import Schema, Study
 
 FORMAT = 1
@@ -123,7 +123,9 @@ def store_of(study: Study) -> str:
     return study.engine.store.rstrip("/")
 
 
-def take_version(schema: Schema, folder: Folder, server: Server, version: int, tell: Callable[[str], None] | None) -> None:
+def take_version(
+    schema: Schema, folder: Folder, server: SparkServer, version: int, tell: Callable[[str], None] | None
+) -> None:
     """Prepare the sources as they are now as this version, in place of any other. An error leaves the old one."""
     store, until = store_of(schema.study), time.monotonic() + PATIENCE
     folder.make()
@@ -150,7 +152,7 @@ def take_version(schema: Schema, folder: Folder, server: Server, version: int, t
         close_session(session)
 
 
-def drop(folder: Folder, server: Server) -> bool:
+def drop(folder: Folder, server: SparkServer) -> bool:
     """Remove the rows of the prepared tables from the server; return whether there were any. What they were stays known."""
     manifest = read_manifest(folder)
     if manifest is None or not manifest.rows:
@@ -198,7 +200,7 @@ def _digest_copy(schema: Schema, folder: Folder, session: Session, version: int,
 
 def _summed(session: Session, table: str, names: list[str], until: float) -> list[str]:
     statement = f"SELECT COUNT(*) AS n, SUM(CAST(xxhash64({commas(names)}) AS DECIMAL(38,0))) AS s FROM {table}"
-    row = tagged(session, lambda: session.sql(statement).toArrow(), until)
+    row = run_tagged(session, lambda: session.sql(statement).toArrow(), until)
     return [",".join(names), *(str(row.column(place).to_pylist()[0]) for place in range(2))]
 
 
