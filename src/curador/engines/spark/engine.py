@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, Tallied
     from curador.engines.lower.sql import GeneratedSQL
-    from curador.engines.spark.server import SparkServer, Session
+    from curador.engines.spark.server import Session, SparkServer
     from curador.engines.spark.versions import SparkManifest
     from curador.plan.model import BlockPlan
     from curador.study.formats import FileFormat

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from curador.engines.duckdb.versions import Folder
-    from curador.engines.spark.server import SparkServer, Session
+    from curador.engines.spark.server import Session, SparkServer
     from curador.study.model import Schema, Study
 
 FORMAT = 1
