@@ -414,3 +414,28 @@ def test_where_private_rows_come_from(tmp_path):
     assert address().startswith(found.place[:12])
     assert len(KIND.exposures(study)) == 2
     assert settings().kind == "duckdb"
+
+
+def test_a_preparation_that_fails_leaves_no_rows(tmp_path, monkeypatch):
+    """Neither what it stored on the way nor what it had finished; the owner is told, and the old version stays."""
+    study = study_on(tmp_path)
+    with contextlib.closing(opened(study)) as one:
+        plain = prepare.SparkPreparation.rows
+
+        def rows(self, statement):
+            if "HAVING" in statement:
+                raise server.BrokenError(CANARY)
+            return plain(self, statement)
+
+        monkeypatch.setattr(prepare.SparkPreparation, "rows", rows)
+        with pytest.raises(EngineFailed) as caught:
+            one.prepare(2)
+        assert CANARY not in str(caught.value)
+        held = [file for file in (tmp_path / "store").rglob("*.parquet") if pq.read_metadata(file).num_rows]
+        assert {file.parent.parent.name.partition("-")[0] for file in held} == {"v1"}
+        assert SparkEngine(one._study, 1).ready  # noqa: SLF001
+
+
+def test_names_of_our_own_hide_no_table(tmp_path):
+    for name in ("units", "T0", "source12", "s0"):
+        assert "another name" in refusal(tmp_path, source=name)

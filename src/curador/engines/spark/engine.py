@@ -31,7 +31,7 @@ from curador.engines.spark.versions import (
     store_of,
     take_version,
 )
-from curador.errors import Failed, InvalidQuery, InvalidStudy
+from curador.errors import Failed, InvalidQuery, InvalidStudy, UnreadableData
 from curador.study.model import Schema, owner_text
 from curador.study.rules import broken_rule
 
@@ -103,7 +103,11 @@ class SparkEngine:
         self.close()
         try:
             take_version(schema, self._folder, self._server, version, progress)
-        except (InvalidStudy, Failed):
+        except InvalidStudy as problem:  # keys that repeat: rows decide it
+            said = (problem.subject, problem.rule, problem.got, problem.hint, problem.path)
+            subject, rule, got, hint, path = said
+            raise UnreadableData(problem.text, subject=subject, rule=rule, got=got, hint=hint, path=path) from None
+        except Failed:
             raise
         except Exception as problem:  # noqa: BLE001 -- a server's words may hold values of rows
             raise log_failure(self._folder, version, f"{type(problem).__name__}: {problem}") from None
@@ -265,8 +269,12 @@ class SparkEngine:
 
     def _public(self) -> duckdb.DuckDBPyConnection:
         """Return the version's public tables, here: what a plan knows of them is computed from a copy."""
-        session = self._session(empty=False, until=time.monotonic() + _LOOK)
-        return _held_here(session, [(f"t{place}", f"t{place}") for place in _public_places(self._schema.tables)])
+        try:
+            session = self._session(empty=False, until=time.monotonic() + _LOOK)
+            return _hold_here(session, [(f"t{place}", f"t{place}") for place in _public_places(self._schema.tables)])
+        except BrokenError as problem:
+            self.close()
+            raise log_failure(self._folder, self._version, str(problem)) from None
 
     # ---- the owner's logs ----------------------------------------------------------------------------------------------
 
@@ -320,12 +328,15 @@ def _public_sources(study: Study, server: SparkServer, tables: Sequence[TableSch
             frame.createOrReplaceTempView(f"source{place}")
             cleaned = select_cleaned(f"source{place}", columns_of(frame), tables[place])
             names.append((f"t{place}", f"({cleaned}) AS c"))
-        return _held_here(session, names)
+        return _hold_here(session, names)
+    except BrokenError:
+        place = read_address(study.engine).place
+        raise InvalidStudy.must_be("a public table", "one that the server can read", place) from None
     finally:
         close_session(session)
 
 
-def _held_here(session: Session, tables: Sequence[tuple[str, str]]) -> duckdb.DuckDBPyConnection:
+def _hold_here(session: Session, tables: Sequence[tuple[str, str]]) -> duckdb.DuckDBPyConnection:
     from curador.engines.duckdb.connection import look
 
     connection = look()

@@ -85,8 +85,8 @@ class SparkPreparation:
         frame = self.session.sql(statement)
         described = frame.schema
         sorted_ = frame.repartition(by[0]).sortWithinPartitions(*by) if by else frame
-        run_tagged(self.session, lambda: sorted_.write.mode("error").parquet(path), self.until)
         self.written.append(path)
+        run_tagged(self.session, lambda: sorted_.write.mode("error").parquet(path), self.until)
         self.session.read.schema(described).parquet(path).createOrReplaceTempView(name)
 
     def forget(self, name: str) -> None:
@@ -101,20 +101,15 @@ def remove(session: Session, path: str, until: float) -> None:
 
 
 def prepare(work: SparkPreparation) -> None:
-    """Store t0, t1, … of the study's sources. What was stored on the way is removed, also where it fails."""
+    """Store t0, t1, … of the study's sources; what was stored on the way is removed. Whoever calls removes what fails."""
     staged: list[str] = []
-    try:
-        _share_key(work)
-        for place, table in enumerate(work.schema.tables):
-            work.tell(f"reading {table.table.name}")
-            _stage(work, place)
-            staged.append(f"s{place}")
-        _verify_keys(work)
-        _prepare_staged(work, staged)
-    except BaseException:
-        for path in work.written:
-            remove(work.session, path, work.until)
-        raise
+    _share_key(work)
+    for place, table in enumerate(work.schema.tables):
+        work.tell(f"reading {table.table.name}")
+        _stage(work, place)
+        staged.append(f"s{place}")
+    _verify_keys(work)
+    _prepare_staged(work, staged)
     for name in staged:
         work.forget(name)
 

@@ -21,6 +21,7 @@ the same person on every engine. A text that names a unit and has more than 256 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -75,6 +76,10 @@ _FIRST_TIME, _LAST_TIME = "TIMESTAMP_NTZ '0001-01-01 00:00:00'", "TIMESTAMP_NTZ 
 _LEAST, _MOST = f"CAST('{-(1 << 63)}' AS DECIMAL(38,0))", f"CAST('{(1 << 63) - 1}' AS DECIMAL(38,0))"
 
 
+_OURS = re.compile(r"(?:t|s|source|seen)[0-9]+|units|found|curador_key")
+"""Names that tables have for a while in sessions of ours: a table of the catalogue would be hidden behind them."""
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSource:
     """One table's source: a path of Parquet files as the server sees it, or a table of its catalogue."""
@@ -101,6 +106,9 @@ def find(study: Study, table: Table) -> SparkSource:
         return SparkSource(source, is_path=True)
     if "/" in source or source.lower().endswith(".parquet"):
         return SparkSource(str((study.folder / source).absolute()), is_path=True)
+    if _OURS.fullmatch(source.lower()):
+        hint = f'name its schema, too: "default.{source}"'
+        raise broken_rule(where, "another name than those of a preparation's own tables", source, hint)
     if any(mark in source for mark in "`\"';*?") or source.count(".") > 2:
         raise broken_rule(where, "a table such as hospital.visits, or a path of Parquet files", source)
     return SparkSource(source, is_path=False)

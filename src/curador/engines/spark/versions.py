@@ -12,6 +12,7 @@ with what they were only where a version must be prepared again: whoever wants n
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -127,29 +128,40 @@ def take_version(
     schema: Schema, folder: Folder, server: SparkServer, version: int, tell: Callable[[str], None] | None
 ) -> None:
     """Prepare the sources as they are now as this version, in place of any other. An error leaves the old one."""
-    store, until = store_of(schema.study), time.monotonic() + PATIENCE
+    place = f"{store_of(schema.study)}/v{version}-{secrets.token_hex(8)}"
+    until = time.monotonic() + PATIENCE
     folder.make()
     session = server.open_session()
     try:
         with folder.locked(), Progress(tell) as progress:
             before = read_manifest(folder)
-            place = f"{store}/v{version}-{secrets.token_hex(8)}"
-            sources = digest_sources(schema, folder, session, until)
             work = SparkPreparation(session, schema, unit_key(folder), place, until, progress.step)
-            prepare(work)
-            if digest_sources(schema, folder, session, until) != sources:
-                _remove_all(session, place, [f"t{number}" for number in range(len(schema.tables))], until)
-                raise InvalidStudy("The sources must stay as they are while a version is taken; one has changed meanwhile.")
-            names = [f"t{number}" for number in range(len(schema.tables))]
-            schemas = {name: session.table(name).schema.jsonValue() for name in names}
-            counts = {name: int(work.rows(f"SELECT COUNT(*) AS n FROM {name}")[0][0]) for name in names}
-            key, layout = check_key(folder.key, version), spark_layout(schema)
-            content = _digest_copy(schema, folder, session, version, until) if schema.study.shared else ""
-            write_manifest(folder, SparkManifest(version, layout, key, content, place, schemas, counts, sources))
+            try:
+                write_manifest(folder, _taken(work, folder, version))
+            except BaseException:
+                for path in work.written:  # rows that nobody would find again
+                    with contextlib.suppress(Exception):
+                        remove(session, path, until)
+                raise
             if before is not None:
                 _remove_all(session, before.place, list(before.schemas), until)
     finally:
         close_session(session)
+
+
+def _taken(work: SparkPreparation, folder: Folder, version: int) -> SparkManifest:
+    """Prepare, and return what is written down of it."""
+    schema, session = work.schema, work.session
+    sources = digest_sources(schema, folder, session, work.until)
+    prepare(work)
+    if digest_sources(schema, folder, session, work.until) != sources:
+        raise InvalidStudy("The sources must stay as they are while a version is taken; one has changed meanwhile.")
+    names = [f"t{number}" for number in range(len(schema.tables))]
+    schemas = {name: session.table(name).schema.jsonValue() for name in names}
+    counts = {name: int(work.rows(f"SELECT COUNT(*) AS n FROM {name}")[0][0]) for name in names}
+    key, layout = check_key(folder.key, version), spark_layout(schema)
+    content = _digest_copy(schema, folder, session, version, work.until) if schema.study.shared else ""
+    return SparkManifest(version, layout, key, content, work.place, schemas, counts, sources)
 
 
 def drop(folder: Folder, server: SparkServer) -> bool:
