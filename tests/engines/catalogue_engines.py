@@ -16,7 +16,7 @@ import pytest
 from corpus_studies import ARROW
 from lower_layout import connect
 from lower_shapes import loaded, same
-from spark_layout import settings_of
+from spark_layout import address, settings_of
 
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import lower_text
@@ -52,6 +52,7 @@ class OnSpark:
     """Sail in this process, or the server of real Spark that the environment names."""
 
     def __init__(self):
+        address()  # skips where there is no server
         self.folder = tempfile.TemporaryDirectory()
         self.server = connect_to(settings_of(self.folder.name))
         self.session = self.server.open_session()

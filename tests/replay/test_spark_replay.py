@@ -21,7 +21,7 @@ from curador.errors import InvalidQuery
 pytestmark = pytest.mark.slow
 
 MORE = [pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20)]
-QUESTIONS = 40
+QUESTIONS = 25
 
 
 @dataclass
