@@ -132,7 +132,7 @@ class SparkEngine:
             counts = [fetch(session, f"SELECT COUNT(*) AS n FROM {name}", until) for name in manifest.rows]
             return [table.column(0).to_pylist()[0] for table in counts] == list(manifest.rows.values())
         except (BrokenError, EngineFailed):
-            self.close()
+            self._forget()
             return False
 
     def _prepared(self) -> SparkManifest:
@@ -226,21 +226,21 @@ class SparkEngine:
             session = self._session(empty=empty, until=until)
             return {name: fetch(session, str(statement), until) for name, statement in statements}
         except BrokenError:
-            self.close()
+            self._forget()
             if not (used and empty):
                 raise
         return self._answered(statements, until, empty=empty)
 
     def close(self) -> None:
         """End the sessions."""
-        for empty in (False, True):
-            self._forget(empty=empty)
+        self._forget(patience=2.0)
 
-    def _forget(self, *, empty: bool) -> None:
+    def _forget(self, patience: float = 0.0) -> None:
+        """End the sessions, and wait so long for it: not at all where nobody knows whether the server is there."""
         with self._lock:
-            session = self._sessions.pop(empty, None)
-        if session is not None:
-            close_session(session)
+            sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            close_session(session, patience=patience)
 
     def _session(self, *, empty: bool, until: float) -> Session:
         """Return the session in which t0, t1, … are the version's tables, or tables like them without rows."""
@@ -273,7 +273,7 @@ class SparkEngine:
             session = self._session(empty=False, until=time.monotonic() + _LOOK)
             return _hold_here(session, [(f"t{place}", f"t{place}") for place in _public_places(self._schema.tables)])
         except BrokenError as problem:
-            self.close()
+            self._forget()
             raise log_failure(self._folder, self._version, str(problem)) from None
 
     # ---- the owner's logs ----------------------------------------------------------------------------------------------

@@ -181,6 +181,8 @@ def run_tagged(session: Session, work: Callable[[], Any], until: float) -> Any:
     return within(until - time.monotonic(), run, lambda: session.interruptTag(tag))
 
 
-def close_session(session: Session) -> None:
-    """End a session; one that does not answer is left alone."""
-    threading.Thread(target=_quietly, args=(session.stop,), daemon=True).start()
+def close_session(session: Session, *, patience: float = 2.0) -> None:
+    """End a session; one that does not answer in these seconds is left alone."""
+    ending = threading.Thread(target=_quietly, args=(session.stop,), daemon=True)
+    ending.start()
+    ending.join(patience)
