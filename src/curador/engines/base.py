@@ -323,7 +323,7 @@ class EngineKind(Protocol):
 EMBEDDED = "duckdb"
 """The kind of every study that names no other one in [engine]."""
 
-_KINDS = {EMBEDDED: "curador.engines.duckdb.engine"}
+_KINDS = {EMBEDDED: "curador.engines.duckdb.engine", "spark": "curador.engines.spark.engine"}
 """Modules whose `KIND` it is, imported when first used: a driver is not needed to import a study."""
 
 

@@ -290,6 +290,8 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
         **({} if engine.kind == EngineSettings().kind else {"kind": engine.kind}),  # as before there were others
         **({"prepared": engine.prepared} if engine.prepared else {}),
         **({} if engine.workers is None else {"workers": engine.workers}),
+        **({"url": engine.url} if engine.url else {}),
+        **({"store": engine.store} if engine.store else {}),
     }
 
 

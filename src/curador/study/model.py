@@ -302,6 +302,8 @@ class EngineSettings:
                (`plan/cost_class.py`), and whatever an analyst is told leaves at a multiple of it; 0: when it is ready
     workers    questions that are computed at once, each in a process of its own; None: as many as threads
     prepared   the folder of this machine's prepared copy, as seen from the study's; "": beside the ledger
+    url        the address of an engine that is a server, such as "sc://host:15002", without a secret; "": the engine has none
+    store      the folder in which a server keeps prepared tables, as the server sees it; "": the engine needs none
     """
 
     threads: int = 2
@@ -316,6 +318,8 @@ class EngineSettings:
     kind: str = "duckdb"
     prepared: str = ""
     workers: int | None = None
+    url: str = ""
+    store: str = ""
 
     @property
     def places(self) -> int:
@@ -365,6 +369,9 @@ class EngineSettings:
             raise broken_rule(("engine", "deadline"), rule, duration_text(self.deadline))
         if self.prepared and not is_text(self.prepared, 4_096):
             raise broken_rule(("engine", "prepared"), "the path of a folder", self.prepared)
+        for name, place in (("url", self.url), ("store", self.store)):
+            if place and not is_text(place, 4_096):
+                raise broken_rule(("engine", name), "an address as text", place)
         if self.prepare not in PREPARE:
             raise broken_rule(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:

@@ -250,7 +250,7 @@ BAD_FILES = [
         "engine key",
         more("[engine]\ntreads = 2\n"),
         11,
-        "[engine] treads must be a known key (answer_every, deadline, kind, memory, prepare, prepared, spill, threads, unit_rows, unit_work, worker, workers); got 'treads'.",
+        "[engine] treads must be a known key (answer_every, deadline, kind, memory, prepare, prepared, spill, store, threads, unit_rows, unit_work, url, worker, workers); got 'treads'.",
         "did you mean threads?",
     ),
     Bad(

@@ -136,7 +136,7 @@ def scale_to_steps(x: str, grid: Grid, lowest: int, dialect: Dialect, *, integer
     exponent = -grid.exponent
     while exponent:
         part = min(max(exponent, -_MOST_SCALE), _MOST_SCALE)
-        inside = f"({inside} * {dialect.double(2.0**part)})"
+        inside = f"({dialect.arithmetic('*', inside, dialect.double(2.0**part))})"
         exponent -= part
     start = dialect.double(nearest_double(Fraction(grid.start)))
     return dialect.whole(dialect.function("floor", f"{inside} - {start} + {dialect.double(0.5)}"))
@@ -235,7 +235,7 @@ def _units(column: TallyColumn, _: Dialect) -> list[str]:
 
 
 def _steps(column: TallyColumn, dialect: Dialect) -> list[str]:
-    return [*dialect.limbs(f"SUM({column.argument}){column.filtered}")]
+    return [*dialect.limbs(dialect.total(str(column.argument), column.filtered))]
 
 
 def _squares(column: TallyColumn, dialect: Dialect) -> list[str]:
@@ -245,8 +245,8 @@ def _squares(column: TallyColumn, dialect: Dialect) -> list[str]:
     whole = f"CAST({column.argument} AS {dialect.type(Type.INTEGER)})"
     number = whole if farthest < 1 << 31 else dialect.wide(whole)
     apart = f"({number} - ({tally.centre:d}))"
-    square = f"(({apart} * {apart}) >> {tally.shift:d})" if tally.shift else f"({apart} * {apart})"
-    return [*dialect.limbs(f"SUM({square}){column.filtered}")]
+    square = f"({apart} * {apart})"
+    return [*dialect.limbs(dialect.total(dialect.shifted(square, tally.shift) if tally.shift else square, column.filtered))]
 
 
 def _few_values(column: TallyColumn, dialect: Dialect) -> str:
@@ -341,18 +341,20 @@ class InsideUnit:
         """Return Σx from Σv and the number of v."""
         if grid is None:
             return LoweredTerm(self.dialect.whole(total), Type.INTEGER)
-        text = f"{self.double(total)} * {self._nearest(grid.step)}"
+        compute = self.dialect.arithmetic
+        text = compute("*", self.double(total), self._nearest(grid.step))
         if grid.start:
-            text = f"{text} + {self.double(count)} * {self._nearest(grid.value(0))}"
+            text = compute("+", text, compute("*", self.double(count), self._nearest(grid.value(0))))
         return LoweredTerm(f"({text})", Type.FLOAT)
 
     def mean(self, total: str, count: str, grid: Grid | None) -> LoweredTerm:
         """Return Σx/n from Σv and the number of v: one division of exact integers."""
-        text = f"{self.double(total)} / {self.double(count)}"
+        compute = self.dialect.arithmetic
+        text = compute("/", self.double(total), self.double(count))
         if grid is not None:
-            text = f"{text} * {self._nearest(grid.step)}"
+            text = compute("*", text, self._nearest(grid.step))
             if grid.start:
-                text = f"{text} + {self._nearest(grid.value(0))}"
+                text = compute("+", text, self._nearest(grid.value(0)))
         return LoweredTerm(f"({text})", Type.FLOAT)
 
     def double(self, integer: str) -> str:
@@ -431,18 +433,18 @@ def _one_of(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
 
 def _quantile(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
     of, q = _of(aggregate), Fraction(1, 2) if aggregate.q is None else aggregate.q
-    text = inside.dialect.quantile(inside.value(of), q)
-    return LoweredTerm(inside.part(text + only), of.type, infinite=True)
+    text = inside.dialect.quantile(inside.value(of), q, only)
+    return LoweredTerm(inside.part(text), of.type, infinite=True)
 
 
 def _total(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
     v, grid = inside.integers(_of(aggregate))
-    return inside.total(inside.part(f"SUM({v}){only}"), inside.part(f"COUNT({v}){only}"), grid)
+    return inside.total(inside.part(inside.dialect.total(v, only)), inside.part(f"COUNT({v}){only}"), grid)
 
 
 def _mean(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
     v, grid = inside.integers(_of(aggregate))
-    return inside.mean(inside.part(f"SUM({v}){only}"), inside.part(f"COUNT({v}){only}"), grid)
+    return inside.mean(inside.part(inside.dialect.total(v, only)), inside.part(f"COUNT({v}){only}"), grid)
 
 
 def _variance(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTerm:
@@ -453,7 +455,7 @@ def _variance(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTer
     dialect = inside.dialect
     v, grid = inside.integers(_of(aggregate), narrow=True)
     wide = dialect.wide(v)
-    total, squares = inside.part(f"SUM({v}){only}"), inside.part(f"SUM({wide} * {wide}){only}")
+    total, squares = inside.part(dialect.total(v, only)), inside.part(dialect.total(f"{wide} * {wide}", only))
     count = inside.part(f"COUNT({v}){only}")
     n = dialect.wide(f"CASE WHEN {count} < 1 THEN 1 ELSE {count} END")  # without a value, total is NULL
     a = dialect.quotient(total, n)
@@ -462,7 +464,10 @@ def _variance(inside: InsideUnit, aggregate: Aggregate, only: str) -> LoweredTer
     sample = aggregate.function == "var_samp"
     divisor = f"CASE WHEN {count} > 1 THEN {inside.double(f'{count} - 1')} END" if sample else inside.double(n)
     square = dialect.double(1.0 if grid is None else nearest_double(grid.step) ** 2)
-    text = f"(({around} - {left} * {left} / {inside.double(n)}) / ({divisor}) * {square})"
+    compute = dialect.arithmetic
+    rest = compute("/", compute("*", left, left), inside.double(n))
+    apart = f"({compute('-', around, rest)})"
+    text = f"({compute('*', compute('/', apart, f'({divisor})'), square)})"
     return LoweredTerm(text, Type.FLOAT, raw=True)
 
 
@@ -533,7 +538,7 @@ def _window_call(call: WindowCall, inside: InsideUnit, over: str) -> LoweredTerm
         case "sum" | "avg" if of is not None:
             v, grid = inside.integers(of)
             finish = inside.total if call.function == "sum" else inside.mean
-            return finish(f"SUM({v}) {over}", f"COUNT({v}) {over}", grid)
+            return finish(inside.dialect.total(v, f" {over}"), f"COUNT({v}) {over}", grid)
         case "min" | "max" if of is not None:
             return LoweredTerm(f"{call.function.upper()}({inside.value(of)}) {over}", of.type, infinite=True)
         case "lag" | "lead" if of is not None:

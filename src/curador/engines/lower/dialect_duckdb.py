@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curador.engines.duckdb.spelling import DISORDER, UNIT_PARTS
-from curador.engines.lower.sql import rows_of, select
+from curador.engines.lower.sql import EVERY_ROW, rows_of, select
 from curador.errors import InvalidQuery
 from curador.study.values import Type
 
@@ -80,7 +80,13 @@ class DuckDB:
     def timestamp(self, value: dt.datetime) -> str:
         return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
 
+    def missing(self, function: str, types: Sequence[Type | None], result: Type | None) -> str | None:  # noqa: ARG002
+        return None
+
     # ---- numbers ---------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, operator: str, x: str, y: str) -> str:
+        return f"{x} {operator} {y}"
 
     def finite(self, x: str) -> str:
         return f"isfinite({x})"
@@ -90,6 +96,12 @@ class DuckDB:
 
     def wide(self, x: str) -> str:
         return f"CAST({x} AS HUGEINT)"
+
+    def shifted(self, x: str, bits: int) -> str:
+        return f"({x} >> {bits:d})"
+
+    def total(self, x: str, over: str = "") -> str:
+        return f"SUM({x}){over}"
 
     def quotient(self, x: str, y: str) -> str:
         return f"({x} // {y})"
@@ -165,8 +177,11 @@ class DuckDB:
     def hash(self, values: Sequence[str]) -> str:
         return f"hash({', '.join(values)})"
 
-    def quantile(self, x: str, q: Fraction) -> str:
-        return f"quantile_disc({x}, {self.double(float(q))})"
+    def quantile(self, x: str, q: Fraction, over: str = "") -> str:
+        return f"quantile_disc({x}, {self.double(float(q))}){over}"
+
+    def wall(self) -> str:
+        return f" LIMIT {EVERY_ROW}"
 
     def limbs(self, total: str) -> tuple[str, str]:
         wide = f"COALESCE(CAST({total} AS HUGEINT), 0::HUGEINT)"

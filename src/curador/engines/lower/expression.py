@@ -5,6 +5,8 @@ the same.
 
 numbers      Computed in doubles. A result that is NaN or infinite is NULL, and so is a whole number outside 64 bits as soon
              as it is compared, chosen, stored or grouped. An infinity in a column compares as one; arithmetic on it is NULL.
+             Numbers beyond 2^±1000 are outside this promise: where one that is larger, or smaller and not 0, goes in,
+             comes out or is met on the way, an engine may give NULL or 0. It never raises.
 // %         Double quotient rounded towards 0; remainder with the sign of the dividend.
 round        Halves away from 0: nearest(x · 10^d) / 10^d, or nearest(x / 10^−d) · 10^−d; a whole number stays with d ≥ 0.
 comparisons  Whole numbers as 64-bit integers, a whole number with another number as doubles, strings by their bytes, a date
@@ -38,6 +40,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 from curador.engines.lower.sql import MOST_DEPTH, require_short, too_deep
+from curador.errors import InvalidQuery
 from curador.query.functions import PARTS, UNITS
 from curador.query.tree import Call, Literal, Ref
 from curador.study.values import Type
@@ -72,6 +75,9 @@ def lower_term(expression: Node, names: Sequence[str], dialect: Dialect, depth: 
             if lowered is None:
                 message = f"no such function: {expression.function}"
                 raise TypeError(message)
+            missing = dialect.missing(expression.function, [one.type for one in expression.arguments], expression.type)
+            if missing is not None:
+                raise InvalidQuery(f"{missing}.", hint="ask it in another way; `explain` shows what a question computes")
             arguments = [lower_term(argument, names, dialect, depth + 1) for argument in expression.arguments]
             return lowered(expression, arguments, dialect)
         case _:
@@ -472,16 +478,17 @@ def _raw(written: Callable[[Call, list[LoweredTerm], Dialect], str]) -> CallLowe
 
 
 def _operator(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
-    return f"({as_number(arguments[0], dialect)} {call.function} {as_number(arguments[1], dialect)})"
+    x, y = (as_number(argument, dialect) for argument in arguments)
+    return f"({dialect.arithmetic(call.function, x, y)})"
 
 
 def _divided(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
     x, y = as_number(arguments[0], dialect), as_finite(arguments[1], dialect)  # a number over an infinity would be 0
     match call.function:
         case "/":
-            return f"({x} / {y})"
+            return f"({dialect.arithmetic('/', x, y)})"
         case "//":
-            return dialect.truncated(f"{x} / {y}")
+            return dialect.truncated(dialect.arithmetic("/", x, y))
         case _:
             return dialect.remainder(x, y)
 
@@ -527,7 +534,8 @@ def _round(call: Call, arguments: list[LoweredTerm], dialect: Dialect) -> str:
         return dialect.nearest(x)
     scale = dialect.double(float(10 ** abs(digits)))
     first, last = ("*", "/") if digits > 0 else ("/", "*")
-    return f"({dialect.nearest(f'{x} {first} {scale}')} {last} {scale})"
+    nearest = dialect.nearest(dialect.arithmetic(first, x, scale))
+    return f"({dialect.arithmetic(last, nearest, scale)})"
 
 
 def whole_literal(node: Node) -> int:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from curador.engines.lower.aggregates import unit_group, window
 from curador.engines.lower.expression import LoweredTerm, align, as_type, lower_term, lower_text, null_of
-from curador.engines.lower.sql import EVERY_ROW, commas, every, require_short, rows_of, select
+from curador.engines.lower.sql import commas, every, require_short, rows_of, select
 from curador.errors import NotPrivate
 from curador.plan.model import column_grid
 from curador.plan.ownership import NUMBERED_GROUPS, Owners, conjuncts, numbered_key, refs_of, scans_of
@@ -197,7 +197,7 @@ def _scan(
     conditions += [] if units is None else [units]
     further += [] if lying is None else ["__r"]
     sql = select([*columns, *stored, "__u", "__h", *further, f"{place} AS __o0"], f"t{number}", when=conditions)
-    sql += "" if lying is None else f" LIMIT {EVERY_ROW}"
+    sql += "" if lying is None else dialect.wall()
     kind = {"first": numbered is not None, "ranks": lying is not None}
     return LoweredRelation(sql, scan.columns, private=True, orders=(Type.INTEGER,), grids=grids, **kind)
 
@@ -263,7 +263,7 @@ def _join(join: Join, grids: frozenset[int], above: tuple[Node, ...], owners: Ow
     nobody = [f"r.__u IS DISTINCT FROM {NOBODY}"] if join.kind == "full" and _guarded(joined, owners.schema) else []
     rest = [_test_row_by_row(one, names, dialect) for one in split.left_above]
     sql = select([*columns, *stored, *units, *ordered], source, when=[*nobody, *rest])
-    sql += f" LIMIT {EVERY_ROW}" if _guarded(joined, owners.schema) else ""
+    sql += dialect.wall() if _guarded(joined, owners.schema) else ""
     return LoweredRelation(sql, join.columns, left.private or right.private, left.orders + right.orders, grids)
 
 

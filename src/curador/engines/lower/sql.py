@@ -123,7 +123,24 @@ class Dialect(Protocol):
         """Return a literal of a point in time without zone."""
         ...
 
+    # ---- what an engine has ----------------------------------------------------------------------------------------
+
+    def missing(self, function: str, types: Sequence[Type | None], result: Type | None) -> str | None:
+        """Return what of a call an engine cannot do for every row, in words that begin with its name; None: it can all.
+
+        A call of the catalogue is lowered only where nothing is missing: a question that needs it is refused before any
+        charge.
+        """
+        ...
+
     # ---- numbers: doubles in, doubles out, never raising; NaN and infinities may go in and come out -----------------
+
+    def arithmetic(self, operator: str, x: str, y: str) -> str:
+        """Return x + y, x - y, x * y or x / y of doubles, without parentheses around it; NaN or NULL for x / 0.
+
+        The left side may be what this returned for * and /; both bind tighter than + and - else.
+        """
+        ...
 
     def finite(self, x: str) -> str:
         """Return the condition that a double is neither NaN nor infinite; NULL for NULL."""
@@ -135,6 +152,17 @@ class Dialect(Protocol):
 
     def wide(self, x: str) -> str:
         """Return a 64-bit integer in a type that cannot overflow when a 64-bit number is added to it."""
+        ...
+
+    def shifted(self, x: str, bits: int) -> str:
+        """Return a 64-bit or wide integer of at least 0, without its lowest bits."""
+        ...
+
+    def total(self, x: str, over: str = "") -> str:
+        """Return the exact SUM of 64-bit or wide integers, wide: NULL where there are none.
+
+        over  what follows it: " FILTER (…)" or " OVER (…)"; "" for all rows of the group
+        """
         ...
 
     def quotient(self, x: str, y: str) -> str:
@@ -227,8 +255,15 @@ class Dialect(Protocol):
         """Return an integer that depends on the values alone, NULLs included, and not on where a row stands."""
         ...
 
-    def quantile(self, x: str, q: Fraction) -> str:
-        """Return the aggregate: the smallest value that at least a share q of the values do not exceed."""
+    def quantile(self, x: str, q: Fraction, over: str = "") -> str:
+        """Return the aggregate: the smallest value that at least a share q of the values do not exceed.
+
+        over  what follows it: " FILTER (…)"; "" for all rows of the group
+        """
+        ...
+
+    def wall(self) -> str:
+        """Return what ends a SELECT below which an engine must not look for what stands above it; "" where it has none."""
         ...
 
     def limbs(self, total: str) -> tuple[str, str]:

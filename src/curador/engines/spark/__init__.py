@@ -1,0 +1,1 @@
+"""Spark, and Sail which speaks its language, through Spark Connect."""
