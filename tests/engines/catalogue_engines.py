@@ -10,6 +10,7 @@ import math
 import pytest
 from lower_layout import connect
 from lower_shapes import loaded, same
+from postgres_catalogue import OnPostgres
 
 from curador.engines.lower.dialect_duckdb import DUCKDB
 from curador.engines.lower.expression import lower_text
@@ -39,7 +40,7 @@ class OnDuckDB:
         self.con.close()
 
 
-ENGINES = {"duckdb": OnDuckDB}
+ENGINES = {"duckdb": OnDuckDB, "postgres": OnPostgres}
 """By name: what makes one; a missing program or package is a named skip inside."""
 
 

@@ -356,6 +356,7 @@ def _engine(engine: object) -> object:
             "kind": engine.kind,
             "prepared": engine.prepared,
             **({} if engine.workers is None else {"workers": engine.workers}),
+            **({"url": engine.url} if engine.url else {}),
         }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 

@@ -89,6 +89,7 @@ class RawEngine(_Raw):
     unit_work: Any = None
     kind: str | None = None
     workers: int | None = None
+    url: str | None = None
 
 
 class RawUnitName(_Raw):
@@ -416,6 +417,7 @@ def _engine(raw: RawEngine, usual: EngineSettings) -> EngineSettings:
         kind=usual.kind if raw.kind is None else raw.kind,
         prepared=usual.prepared if raw.prepared is None else raw.prepared,
         workers=usual.workers if raw.workers is None else raw.workers,
+        url=usual.url if raw.url is None else raw.url,
     )
 
 

@@ -290,6 +290,7 @@ def _engine(engine: EngineSettings) -> dict[str, object]:
         **({} if engine.kind == EngineSettings().kind else {"kind": engine.kind}),  # as before there were others
         **({"prepared": engine.prepared} if engine.prepared else {}),
         **({} if engine.workers is None else {"workers": engine.workers}),
+        **({"url": engine.url} if engine.url else {}),
     }
 
 

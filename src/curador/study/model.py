@@ -37,7 +37,17 @@ from curador.errors import require
 from curador.numerics.exact import Number, at_least_zero, open_probability, positive
 from curador.privacy.adjacency import Adjacency
 from curador.study.formats import FileFormat
-from curador.study.rules import NAME, broken_rule, column_bounds, column_length, column_type, column_values, is_name, is_text
+from curador.study.rules import (
+    NAME,
+    broken_rule,
+    column_bounds,
+    column_length,
+    column_type,
+    column_values,
+    is_name,
+    is_text,
+    require_bare_address,
+)
 from curador.study.values import (
     DURATION,
     LONGEST_NUMBER,
@@ -287,6 +297,7 @@ class EngineSettings:
                (`plan/cost_class.py`), and whatever an analyst is told leaves at a multiple of it; 0: when it is ready
     workers    questions that are computed at once, each in a process of its own; None: as many as threads
     prepared   the folder of this machine's prepared copy, as seen from the study's; "": beside the ledger
+    url        the address of a server that computes, without who logs in there; "": none does
     """
 
     threads: int = 2
@@ -301,6 +312,7 @@ class EngineSettings:
     kind: str = "duckdb"
     prepared: str = ""
     workers: int | None = None
+    url: str = ""
 
     @property
     def places(self) -> int:
@@ -350,6 +362,8 @@ class EngineSettings:
             raise broken_rule(("engine", "deadline"), rule, duration_text(self.deadline))
         if self.prepared and not is_text(self.prepared, 4_096):
             raise broken_rule(("engine", "prepared"), "the path of a folder", self.prepared)
+        if self.url:
+            require_bare_address(self.url)
         if self.prepare not in PREPARE:
             raise broken_rule(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:
