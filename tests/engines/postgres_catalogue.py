@@ -1,11 +1,8 @@
 """PostgreSQL for the catalogue of functions: one server for all tests of a process, a schema with the dialect's functions."""
 
-import contextlib
-import functools
 import atexit
+import functools
 import secrets
-import tempfile
-from pathlib import Path
 
 import pytest
 

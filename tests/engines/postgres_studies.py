@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+from postgres_catalogue import server
 from psycopg import sql
 from pyarrow import csv
-from postgres_catalogue import server
 
 from curador.engines.postgres.server import PREPARER, READER
 

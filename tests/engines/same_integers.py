@@ -19,10 +19,9 @@ def flat(block, tallied):
         found[place] = {(keys[group], cell): int(count) for group, cell, count in counted}
     if tallied.selection is not None:
         columns, units = tallied.selection
-        private = [key.type for key in block.private_keys] if hasattr(block.private_keys[0], "type") else None
-        rows = zip(*columns, strict=True)
-        named = [tuple(map(normalize_key, row, private)) if private else tuple(row) for row in rows]
-        found["selection"] = dict(zip(map(repr, named), map(int, np.asarray(units).tolist()), strict=True))
+        private = [block.keys[place].type for place in block.private_keys]
+        named = [tuple(map(normalize_key, row, private)) for row in zip(*columns, strict=True)]
+        found["selection"] = dict(zip(named, map(int, np.asarray(units).tolist()), strict=True))
     return found
 
 

@@ -1,4 +1,5 @@
-"""PostgreSQL's spelling, from version 17 on.
+# ruff: noqa: S608 -- every part is ours
+r"""PostgreSQL's spelling, from version 17 on.
 
 What its functions do at their edges, and why the snippets are as they are:
 - + - * / raise where a result overflows, underflows or divides by 0, and so do exp and power: functions of ours decide by
@@ -11,7 +12,7 @@ What its functions do at their edges, and why the snippets are as they are:
   alphabets have cases under `pg_catalog.pg_c_utf8` alone, whatever the server's own locale is;
 - '24:00' and a second 60 are times to PostgreSQL, and the next day or minute;
 - date_trunc of a date goes through a time zone, so dates become timestamps before;
-- . and \\n, \\b and \\B mean something else in its regular expressions, and its classes are those of a locale: patterns are
+- . \b and \B mean something else in its regular expressions, and its classes are those of a locale: patterns are
   written anew.
 
 The functions stand in the schema in which the prepared tables are: the search path names it and nothing else but the
@@ -88,8 +89,6 @@ class PostgreSQL:
         return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(sep=' ')}'"
 
     def missing(self, function: str, types: Sequence[Type | None], result: Type | None) -> str | None:  # noqa: ARG002
-        if function == "%" and {Type.FLOAT, Type.DECIMAL} & set(types):
-            return f"{NAME} has no remainder of numbers with a fraction that is exact in every row"
         return None
 
     # ---- numbers ---------------------------------------------------------------------------------------------------
@@ -276,14 +275,16 @@ def _valid(kind: str, more: str = "") -> str:
 _HALF = f"CASE WHEN abs(x) < {_GROUND} AND abs(x - trunc(x)) >= {_NUMBER.format('0.5')} THEN sign(x) ELSE 0 END"
 
 
-def _exact(x: str) -> str:
-    """A whole double below 2¹¹⁶ as NUMERIC: a cast keeps fifteen digits only."""
-    high = f"trunc({x} / {_GROUND})"
-    return f"(CAST(CAST({high} AS BIGINT) AS NUMERIC) * {1 << 53:d} + CAST({x} - {high} * {_GROUND} AS BIGINT))"
-
-
-_REACH = _NUMBER.format(repr(2.0**115))
-_REST = f"CAST(mod({_exact('x')}, {_exact('y')}) AS {_FLOAT})"
+_BITS = "CAST(CAST('x' || encode(float8send(abs(x)), 'hex') AS BIT(64)) AS BIGINT)"
+_MANTISSA = f"CASE WHEN {_BITS} < {1 << 52:d} THEN {_BITS} ELSE {_BITS} % {1 << 52:d} + {1 << 52:d} END"
+_EXPONENT = f"GREATEST({_BITS} >> 52, 1)"
+_APART = "(__exponent(x) - __exponent(y))"
+_LEFT = (
+    f"CASE WHEN {_APART} <= 10 THEN (__mantissa(x) << CAST({_APART} AS INTEGER)) % __mantissa(y)"
+    f" ELSE CAST(mod(__mantissa(x) * power(2::NUMERIC, CAST({_APART} AS NUMERIC)), __mantissa(y)) AS BIGINT) END"
+)
+_UNIT = f"power({_NUMBER.format('2')}, CAST(__exponent(y) - 1075 AS {_FLOAT}))"
+"""The remainder of m·2^e by n·2^f with e ≥ f is that of m·2^(e−f) by n, times 2^f: of whole numbers, so exact."""
 _PAIR = f"{_FLOAT}, {_FLOAT}"
 _TEXT_OF_FLOAT = (
     f"CASE WHEN x >= {_INFINITY} THEN 'inf' WHEN x <= -{_INFINITY} THEN '-inf'"
@@ -312,14 +313,17 @@ FUNCTIONS = (
         "__divide",
         _PAIR,
         _FLOAT,
-        f"CASE WHEN {_PLAIN} THEN x / y WHEN y = 0 THEN {_NAN} WHEN {_SPECIAL} THEN x / y ELSE {_beyond('/', '-')} END",
+        f"CASE WHEN {_PLAIN} THEN x / y WHEN y = 0 THEN NULL WHEN {_SPECIAL} THEN x / y ELSE {_beyond('/', '-')} END",
     ),
     _function("__nearest", _FLOAT, _FLOAT, f"trunc(x) + {_HALF}"),
+    _function("__mantissa", _FLOAT, "BIGINT", _MANTISSA),
+    _function("__exponent", _FLOAT, "BIGINT", _EXPONENT),
     _function(
         "__remainder",
         _PAIR,
         _FLOAT,
-        f"CASE WHEN y <> 0 AND abs(x) < {_REACH} AND abs(y) < {_REACH} THEN {_REST} END",
+        f"CASE WHEN y = 0 OR abs(x) >= {_INFINITY} OR abs(y) >= {_INFINITY} THEN NULL WHEN abs(x) < abs(y) THEN x"
+        f" WHEN {_APART} <= 1000 THEN sign(x) * CAST({_LEFT} AS {_FLOAT}) * {_UNIT} END",
     ),
     _function(
         "__exp",
@@ -331,7 +335,8 @@ FUNCTIONS = (
         "__power",
         _PAIR,
         _FLOAT,
-        f"CASE WHEN x IS NULL OR y IS NULL THEN NULL WHEN y = 0 OR x = 1 THEN 1 WHEN x = 0 AND y < 0 THEN {_INFINITY} WHEN x = 0 THEN 0"
+        f"CASE WHEN x IS NULL OR y IS NULL THEN NULL WHEN y = 0 OR x = 1 THEN 1"
+        f" WHEN x = 0 AND y < 0 THEN {_INFINITY} WHEN x = 0 THEN 0"
         f" WHEN x < 0 AND y <> trunc(y) THEN {_NAN} WHEN __multiply(y, ln(abs(x))) > {_FAR} THEN {_INFINITY}"
         f" WHEN __multiply(y, ln(abs(x))) < {_NEAR} THEN 0 ELSE power(x, y) END",
     ),

@@ -33,8 +33,7 @@ from curador.study.rules import Where, broken_rule, did_you_mean
 from curador.study.values import Plain
 
 if TYPE_CHECKING:
-    import psycopg
-
+    from curador.engines.postgres.server import Cursor
     from curador.study.model import Study, Table
 
 _NAME = re.compile(r"[^.\0]+(\.[^.\0]+)?")
@@ -101,7 +100,7 @@ class ServerTable:
         return f"SELECT {read} FROM {self.written}"  # noqa: S608 -- names are quoted
 
 
-def find_table(cursor: psycopg.Cursor[Any], study: Study, table: Table) -> ServerTable:
+def find_table(cursor: Cursor, study: Study, table: Table) -> ServerTable:
     """Return the table that a table of the study names, or refuse it; reads the catalogue alone."""
     where: Where = ("tables", table.name, "source")
     if not _NAME.fullmatch(table.source):
@@ -192,10 +191,9 @@ def _numeric(name: str, x: str, modifier: int) -> ServerColumn:
         return ServerColumn(name, "numeric", f"NULLIF({x}, 'NaN')", pa.decimal128(digits, places), "")
     most, least = "1.7e308", "1e-300"
     near = f"CASE WHEN abs({x}) < {least} THEN 0 ELSE {x} END"
-    far = f"CASE WHEN {x} = 'NaN' THEN NULL WHEN {x} > {most} THEN 'Infinity' WHEN {x} < -{most} THEN '-Infinity' ELSE {near} END"
-    return ServerColumn(
-        name, "numeric", f"CAST({far} AS DOUBLE PRECISION)", pa.float64(), "which may have more digits than a double"
-    )
+    far = f"WHEN {x} > {most} THEN 'Infinity' WHEN {x} < -{most} THEN '-Infinity' ELSE {near} END"
+    read = f"CAST(CASE WHEN {x} = 'NaN' THEN NULL {far} AS DOUBLE PRECISION)"
+    return ServerColumn(name, "numeric", read, pa.float64(), "which may have more digits than a double")
 
 
 def _clamped(x: str, first: str, last: str) -> str:

@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
     import duckdb
-    import psycopg
 
     from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, LookedTable, OwnerFact, PrivateSource, Tallied
     from curador.engines.postgres.runner import Question
+    from curador.engines.postgres.server import Cursor
     from curador.plan.model import BlockPlan
     from curador.study.formats import FileFormat
     from curador.study.model import Study, TableSchema
@@ -72,7 +72,7 @@ _MOST_REHEARSED = 256
 
 
 @contextlib.contextmanager
-def looking(server: Server, role: str | None = None) -> Generator[psycopg.Cursor[Any]]:
+def looking(server: Server, role: str | None = None) -> Generator[Cursor]:
     """One short transaction that looks and changes nothing; as the role that asks questions where no other is needed."""
     import psycopg
 

@@ -1,4 +1,5 @@
-"""Who else sees what is prepared on a server. What a stranger's login may see is read from the catalogue, as the least of roles.
+# ruff: noqa: S608 -- names are quoted
+"""Who else sees what is prepared on a server, by its catalogue, read as the least of roles.
 
 Rows are refused to everybody but the two roles. Superusers and members of the preparer's role are trusted by whoever runs the
 server. Sizes, counts of rows and running statements are shown by PostgreSQL to whoever can connect to the database: they are
@@ -7,7 +8,7 @@ named, and the owner decides (REVOKE CONNECT).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from curador.errors import InvalidStudy
 from curador.study.values import Plain
@@ -15,8 +16,7 @@ from curador.study.values import Plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import psycopg
-
+    from curador.engines.postgres.server import Cursor
     from curador.study.model import Study
 
 _READERS = """
@@ -25,7 +25,8 @@ SELECT DISTINCT r.rolname FROM pg_catalog.pg_roles r, pg_catalog.pg_class c
 WHERE n.nspname = %s AND c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT r.rolsuper AND r.oid <> n.nspowner
       AND r.rolname !~ '^pg_'
       AND NOT pg_catalog.pg_has_role(r.oid, n.nspowner, 'MEMBER')
-      AND (pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(r.oid, c.oid, 'SELECT')
+      AND (pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')
+           AND pg_catalog.has_any_column_privilege(r.oid, c.oid, 'SELECT')
            OR pg_catalog.has_schema_privilege(r.oid, n.oid, 'CREATE')
            OR pg_catalog.pg_has_role(r.oid, 'pg_read_all_data', 'MEMBER')
            OR pg_catalog.pg_has_role(r.oid, 'pg_write_all_data', 'MEMBER')
@@ -51,7 +52,7 @@ SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname <> ALL(%s)
 """
 
 
-def require_unexposed(cursor: psycopg.Cursor[Any], schema: str, ours: Iterable[str]) -> None:
+def require_unexposed(cursor: Cursor, schema: str, ours: Iterable[str]) -> None:
     """Refuse a prepared schema that anybody but our roles can read or write, superusers and members of its owner aside."""
     cursor.execute(_READERS, [schema])
     others = [str(row[0]) for row in cursor.fetchall() if str(row[0]) not in set(ours)]
@@ -62,7 +63,7 @@ def require_unexposed(cursor: psycopg.Cursor[Any], schema: str, ours: Iterable[s
         )
 
 
-def require_own_reader(cursor: psycopg.Cursor[Any], study: Study, reader: str) -> None:
+def require_own_reader(cursor: Cursor, study: Study, reader: str) -> None:
     """Refuse a role for questions that can do more than read what is prepared for it."""
     from curador.engines.postgres.catalogue import find_table
 
@@ -81,7 +82,7 @@ def require_own_reader(cursor: psycopg.Cursor[Any], study: Study, reader: str) -
                 raise InvalidStudy.must_be("the role that asks questions", rule, reader, hint)
 
 
-def told_lines(cursor: psycopg.Cursor[Any], ours: list[str], owner: str) -> list[str]:
+def told_lines(cursor: Cursor, ours: list[str], owner: str) -> list[str]:
     """Return what the owner should know of others on the server."""
     cursor.execute(_TRUSTED, [ours, owner])
     trusted = [str(row[0]) for row in cursor.fetchall()]

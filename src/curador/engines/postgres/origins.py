@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from curador.engines.base import EVERYTHING, PrivateSource
 from curador.engines.duckdb.versions import SourceFingerprint
@@ -10,8 +10,7 @@ from curador.engines.postgres.catalogue import find_table
 from curador.study.model import owner_text
 
 if TYPE_CHECKING:
-    import psycopg
-
+    from curador.engines.postgres.server import Cursor
     from curador.study.model import Study
 
 _PLACE = """
@@ -20,7 +19,7 @@ SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()), (SELECT o
 """
 
 
-def place_of(cursor: psycopg.Cursor[Any]) -> str:
+def place_of(cursor: Cursor) -> str:
     """Return what names the server and the database: the number that the cluster was made with, which its copies share."""
     cursor.execute(_PLACE)
     found = cursor.fetchone()
@@ -29,7 +28,7 @@ def place_of(cursor: psycopg.Cursor[Any]) -> str:
     return f"postgresql:{found[0]}/{found[1]}/{found[2]}"
 
 
-def private_sources(cursor: psycopg.Cursor[Any], study: Study) -> tuple[PrivateSource, ...]:
+def private_sources(cursor: Cursor, study: Study) -> tuple[PrivateSource, ...]:
     """Return the server's tables that private tables are read from.
 
     A view may read any table, and a partition or a child is part of another one: they stand for all of the database.
@@ -44,7 +43,7 @@ def private_sources(cursor: psycopg.Cursor[Any], study: Study) -> tuple[PrivateS
     return tuple(found)
 
 
-def sources_of(cursor: psycopg.Cursor[Any], study: Study) -> dict[str, tuple[SourceFingerprint, ...]]:
-    """Return, by table, what a version was taken from: the place alone, as rows of a server cannot be compared with before."""
+def sources_of(cursor: Cursor, study: Study) -> dict[str, tuple[SourceFingerprint, ...]]:
+    """Return, by table, the place that a version was taken from: what rows were there before nobody can compare."""
     place = place_of(cursor)
     return {table.name: (SourceFingerprint(f"{place}#{table.source}", 0, 0, ""),) for table in study.tables}

@@ -74,7 +74,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _connection(self, until: float) -> Generator[psycopg.Connection[Any]]:
-        """A connection for one question. One that idled may have died meanwhile: nothing was asked of it, so another is made."""
+        """A connection for one question. One that idled may have died: nothing was asked of it, so another is made."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is not None and not _is_alive(connection, until):

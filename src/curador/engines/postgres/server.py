@@ -19,7 +19,7 @@ import math
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from curador.errors import InvalidStudy
 from curador.study.rules import broken_rule
@@ -49,6 +49,10 @@ SETTINGS: Final = (
 )
 """Of every transaction, as a pooler may hand out backends by transactions: values are written in one way, and joins are run
 in the order in which they are written, whatever statistics say. Rows that a policy hides are an error, not fewer rows."""
+
+
+Cursor: TypeAlias = Any
+"""The driver's cursor. It wants statements to be literals of a program, which those that we put together are not."""
 
 
 class LateError(Exception):
@@ -161,7 +165,7 @@ def _bounded(steps: Generator[Any, Any, Any], until: float) -> Generator[Any, An
 
 
 @contextlib.contextmanager
-def transaction(connection: psycopg.Connection[Any], how: str, until: float = math.inf) -> Generator[psycopg.Cursor[Any]]:
+def transaction(connection: psycopg.Connection[Any], how: str, until: float = math.inf) -> Generator[Cursor]:
     """One transaction under our settings, which ends by a moment; a connection in any other state afterwards is closed."""
     bounded: Any = connection
     bounded.until = until
@@ -169,7 +173,8 @@ def transaction(connection: psycopg.Connection[Any], how: str, until: float = ma
     limit = 0 if math.isinf(left) else max(1, math.ceil(left * 1000))  # 0 would be: for ever
     done = False
     try:
-        with connection.cursor() as cursor:
+        with connection.cursor() as opened:
+            cursor: Cursor = opened
             cursor.execute(f"BEGIN {how}; SET LOCAL statement_timeout = {limit:d}; {SETTINGS}")
             yield cursor
             cursor.execute("COMMIT")

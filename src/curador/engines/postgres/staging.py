@@ -1,11 +1,11 @@
 # ruff: noqa: S608 -- names are quoted, the rest is ours
 """Rows between the server and files: a snapshot of the sources as Parquet, and prepared tables into a schema of ours.
 
-    tables ─► Parquet, one transaction ─► DuckDB prepares (`engines/duckdb/prepare.py`) ─► schema of a version ─► files removed
+    tables ─► Parquet, one transaction ─► prepared by DuckDB ─► a version's schema ─► files removed
 
-The server's rows are prepared by the code that prepares files: cleaned alike, hashed alike under the rank key, ranked and
-numbered alike. So what a version keeps of equal rows is the same bit for bit, wherever they come from, and neither the key
-nor anything that is made with it but its results is ever given to the server.
+The server's rows are prepared by the code that prepares files (`engines/duckdb/prepare.py`): cleaned, hashed under the rank
+key, ranked and numbered alike. So what a version keeps of equal rows is the same bit for bit, wherever they come from, and
+neither the key nor anything that is made with it but its results is ever given to the server.
 
 What was chosen is stored: `__u`, `__h`, `__r`, `__d…`, `__f…` are columns of the version, and no later preparation, server
 or release of it computes them anew.
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
-    import psycopg
 
     from curador.engines.postgres.catalogue import ServerTable
+    from curador.engines.postgres.server import Cursor
     from curador.study.model import Study
 
 _BLOCK = 1 << 20
@@ -46,7 +46,7 @@ _WORDS = {"true_values": ["t"], "false_values": ["f"]}
 class _Rows(io.RawIOBase):
     """What COPY gives, as a file."""
 
-    def __init__(self, blocks: Iterator[bytes | memoryview]) -> None:
+    def __init__(self, blocks: Iterator[Any]) -> None:
         self._blocks = blocks
         self._left = b""
 
@@ -64,7 +64,7 @@ class _Rows(io.RawIOBase):
         return many
 
 
-def copy_rows(cursor: psycopg.Cursor[Any], query: str, types: Mapping[str, Any], keep: Callable[[Any], None]) -> Any:
+def copy_rows(cursor: Cursor, query: str, types: Mapping[str, Any], keep: Callable[[Any], None]) -> Any:
     """Give every batch of a query's rows to `keep`, as Arrow; return Arrow's schema. types: of each column, by its name."""
     import pyarrow as pa
     from pyarrow import csv
@@ -85,7 +85,7 @@ def copy_rows(cursor: psycopg.Cursor[Any], query: str, types: Mapping[str, Any],
     return schema
 
 
-def read_rows(cursor: psycopg.Cursor[Any], query: str, types: Mapping[str, Any]) -> Any:
+def read_rows(cursor: Cursor, query: str, types: Mapping[str, Any]) -> Any:
     """Return a query's rows as an Arrow table."""
     import pyarrow as pa
 
@@ -94,12 +94,12 @@ def read_rows(cursor: psycopg.Cursor[Any], query: str, types: Mapping[str, Any])
     return pa.Table.from_batches(batches, schema)
 
 
-def read_table(cursor: psycopg.Cursor[Any], found: ServerTable) -> Any:
+def read_table(cursor: Cursor, found: ServerTable) -> Any:
     """Return a whole table of the server: a public one."""
     return read_rows(cursor, found.select, {column.name: column.arrow for column in found.columns})
 
 
-def stage(cursor: psycopg.Cursor[Any], schema: Schema, folder: Path, tell: Callable[[str], None]) -> Schema:
+def stage(cursor: Cursor, schema: Schema, folder: Path, tell: Callable[[str], None]) -> Schema:
     """Write every table of the study as a file, from the one snapshot of the cursor; return the schema over the files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -136,7 +136,7 @@ _KEPT = "autovacuum_enabled = false, toast.autovacuum_enabled = false"
 """Nothing is ever changed in a version. Statistics of its columns would be facts of rows that decide how questions run."""
 
 
-def create_schema(cursor: psycopg.Cursor[Any], name: str, owner: str) -> None:
+def create_schema(cursor: Cursor, name: str, owner: str) -> None:
     """Make a schema that nobody but its owner can enter, with the functions that statements call; an old one goes."""
     cursor.execute(f"DROP SCHEMA IF EXISTS {identifier(name)} CASCADE")
     cursor.execute(f"CREATE SCHEMA {identifier(name)} AUTHORIZATION {identifier(owner)}")
@@ -165,7 +165,7 @@ def columns_of(connection: duckdb.DuckDBPyConnection, schema: Schema, place: int
     return found
 
 
-def create_table(cursor: psycopg.Cursor[Any], place: int, columns: Mapping[str, tuple[str, str]]) -> None:
+def create_table(cursor: Cursor, place: int, columns: Mapping[str, tuple[str, str]]) -> None:
     """Make a prepared table, empty, in the schema of the search path."""
     defined = ", ".join(f"{name} {kind}" for name, (_, kind) in columns.items())
     cursor.execute(f"CREATE TABLE t{place} ({defined}) WITH ({_KEPT})")
@@ -174,7 +174,7 @@ def create_table(cursor: psycopg.Cursor[Any], place: int, columns: Mapping[str, 
 
 
 def fill_table(
-    cursor: psycopg.Cursor[Any], connection: duckdb.DuckDBPyConnection, place: int, columns: Mapping[str, tuple[str, str]]
+    cursor: Cursor, connection: duckdb.DuckDBPyConnection, place: int, columns: Mapping[str, tuple[str, str]]
 ) -> None:
     """Give the server the rows of a prepared table, in the order in which they lie."""
     from pyarrow import csv
@@ -196,7 +196,7 @@ def fill_table(
         cursor.executemany(f"INSERT INTO t{place} ({', '.join(columns)}) VALUES ({given})", list(rows))
 
 
-def grant_reader(cursor: psycopg.Cursor[Any], name: str, reader: str) -> None:
+def grant_reader(cursor: Cursor, name: str, reader: str) -> None:
     """Let the reader's role read the tables of a schema and call its functions, and nobody else."""
     schema, role = identifier(name), identifier(reader)
     cursor.execute(f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC")
@@ -206,6 +206,6 @@ def grant_reader(cursor: psycopg.Cursor[Any], name: str, reader: str) -> None:
     cursor.execute(f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}")
 
 
-def write_about(cursor: psycopg.Cursor[Any], token: str) -> None:
+def write_about(cursor: Cursor, token: str) -> None:
     """Write down what tells this schema from any other."""
     cursor.execute(f"CREATE TABLE __about (token) WITH ({_KEPT}) AS SELECT {literal(token)}")

@@ -3,11 +3,11 @@
 The prepared folder `<ledger>.prepared/` has key, machine, manifest and logs as for files, and instead of the rows:
 
 v<N>.duckdb    the public tables of version N: plans look at them
-server.json    the schema of the version, what tells it from any other, and how its tables lie: a table that was written to,
+server.json    the schema of the version, what tells it from any other, and how its tables lie: one that was written to,
                restored or made anew is not what was prepared
 
-Schemas are called curador_<machine>_v<N>; beside each stands one with the same tables and no rows, in which a question is tried
-before it is charged.
+Schemas are called curador_<machine>_v<N>; beside each stands one with the same tables and no rows, in which a question is
+tried before it is charged.
 """
 
 from __future__ import annotations
