@@ -22,6 +22,7 @@ server's catalogue.
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from curador.errors import InvalidQuery
@@ -242,9 +243,12 @@ POSTGRES = PostgreSQL()
 
 _FLOAT, _NUMBER = "DOUBLE PRECISION", "CAST('{}' AS DOUBLE PRECISION)"
 _INFINITY, _NAN = _NUMBER.format("Infinity"), _NUMBER.format("NaN")
-_HUGE = _NUMBER.format(repr(2.0**1022))
+_HUGE, _FAINT, _HALVED = (_NUMBER.format(repr(one)) for one in (2.0**1022, 2.0**900, 0.5))
+_MOST = _NUMBER.format(repr(sys.float_info.max / 2))
+"""Of half a sum, so that the sum itself is a number."""
+
 _LARGE, _SMALL = _NUMBER.format(repr(2.0**500)), _NUMBER.format(repr(2.0**-500))
-_FAR, _NEAR = _NUMBER.format("709.7"), _NUMBER.format("-744.0")
+_FAR, _NEAR = _NUMBER.format("709.7827"), _NUMBER.format("-744.0")
 """A little inside the logarithms of the largest double and of the smallest above 0."""
 
 _PLAIN = f"abs(x) BETWEEN {_SMALL} AND {_LARGE} AND abs(y) BETWEEN {_SMALL} AND {_LARGE}"
@@ -300,7 +304,8 @@ FUNCTIONS = (
         _PAIR,
         _FLOAT,
         f"CASE WHEN abs(x) <= {_HUGE} AND abs(y) <= {_HUGE} THEN x + y"
-        f" WHEN abs(x) >= {_INFINITY} OR abs(y) >= {_INFINITY} THEN x + y ELSE {_NAN} + x + y END",
+        f" WHEN abs(x) >= {_INFINITY} OR abs(y) >= {_INFINITY} OR LEAST(abs(x), abs(y)) < {_FAINT} THEN x + y"
+        f" WHEN abs(x * {_HALVED} + y * {_HALVED}) <= {_MOST} THEN x + y ELSE {_NAN} + x + y END",
     ),
     _function("__subtract", _PAIR, _FLOAT, "__add(x, - y)"),
     _function(
@@ -323,7 +328,7 @@ FUNCTIONS = (
         _PAIR,
         _FLOAT,
         f"CASE WHEN y = 0 OR abs(x) >= {_INFINITY} OR abs(y) >= {_INFINITY} THEN NULL WHEN abs(x) < abs(y) THEN x"
-        f" WHEN {_APART} <= 1000 THEN sign(x) * CAST({_LEFT} AS {_FLOAT}) * {_UNIT} END",
+        f" ELSE sign(x) * CAST({_LEFT} AS {_FLOAT}) * {_UNIT} END",
     ),
     _function(
         "__exp",
