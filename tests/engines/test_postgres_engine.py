@@ -44,6 +44,7 @@ def text_of(made, more="", engine=""):
     return f"""version = 1
 name = "shop"
 budget = {{ epsilon = "80", delta = "1e-6" }}
+max_units = 1_000
 ledger = "shop.ledger"
 [engine]
 kind = "postgres"
@@ -314,6 +315,7 @@ SETUP = (
 )
 UNITS = """version = 1
 name = "units"
+max_units = 1_000
 budget = {{ epsilon = "8", delta = "1e-6" }}
 ledger = "units.ledger"
 [engine]
