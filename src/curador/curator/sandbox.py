@@ -33,7 +33,7 @@ from curador.curator.price import plan_question, price_question
 from curador.curator.session import Session
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
 from curador.curator.ticket import PLAIN
-from curador.engines.base import engine_kind
+from curador.engines.base import EMBEDDED, engine_kind
 from curador.errors import Failed, InvalidParameter, InvalidQuery, InvalidStudy, NotAllowed, require
 from curador.study.check import FRAME
 from curador.study.frames import is_frame
@@ -128,7 +128,7 @@ class Sandbox(SandboxAsker):
             imagined = imagine_study(self._folder.place(study), units=units, seed=seed)
             _require_made_up(imagined)
             ledger = undo.enter_context(temporary_ledger(imagined.study))
-            engine = engine_kind(study.engine.kind).open(imagined.study, ledger.data_version)
+            engine = engine_kind(imagined.study.engine.kind).open(imagined.study, ledger.data_version)
             undo.callback(engine.close)
             engine.prepare(ledger.data_version, progress=progress)
             settle_copy(imagined.study, ledger, engine)
@@ -201,7 +201,7 @@ def imagine_study(study: Study, *, units: int, seed: int) -> ImaginedStudy:
             table = replace(table, source=FRAME)
         tables.append(table)
         notes[table.name] = tuple(note for note in said if note is not None)
-    engine = replace(study.engine, worker="inline", answer_every=Fraction(0))
+    engine = replace(study.engine, worker="inline", answer_every=Fraction(0), kind=EMBEDDED, url="")
     capped = replace(study, tables=tuple(tables), engine=engine, frames=MappingProxyType({}))
     made = make_private(capped, units=units, seed=seed)  # of a study without frames: it holds no row to copy
     return ImaginedStudy(replace(capped, frames=MappingProxyType(frames | made)), made, notes, types)
@@ -211,8 +211,10 @@ def _is_there(study: Study, table: Table) -> bool:
     """Whether the rows of a public table can be read; of a private one nobody asks."""
     if table.source == FRAME:
         return table.name in study.frames
+    if study.engine.kind != EMBEDDED:
+        return False  # a server's tables are not here, and nobody asks it
     try:
-        engine_kind(study.engine.kind).physical_types(str(study.folder / table.source))
+        engine_kind().physical_types(str(study.folder / table.source))
     except InvalidStudy:
         return False
     return True

@@ -209,3 +209,29 @@ def grant_reader(cursor: Cursor, name: str, reader: str) -> None:
 def write_about(cursor: Cursor, token: str) -> None:
     """Write down what tells this schema from any other."""
     cursor.execute(f"CREATE TABLE __about (token) WITH ({_KEPT}) AS SELECT {literal(token)}")
+
+
+# ---- made up ---------------------------------------------------------------------------------------------------------------
+
+
+def give_rows(cursor: Cursor, schema: str, name: str, rows: Any) -> None:
+    """Make a table of made-up rows, given as Arrow, in place of one of this name."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    kinds = {
+        pa.bool_(): "BOOLEAN",
+        pa.int64(): "BIGINT",
+        pa.float64(): "DOUBLE PRECISION",
+        pa.string(): "TEXT",
+        pa.date32(): "DATE",
+        pa.timestamp("us"): "TIMESTAMP",
+    }
+    table = f"{identifier(schema)}.{identifier(name)}"
+    defined = ", ".join(f"{identifier(field.name)} {kinds[field.type]}" for field in rows.schema)
+    cursor.execute(f"DROP TABLE IF EXISTS {table}")
+    cursor.execute(f"CREATE TABLE {table} ({defined})")
+    sink = io.BytesIO()
+    csv.write_csv(rows, sink, csv.WriteOptions(include_header=False))
+    with cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv)") as copy:
+        copy.write(sink.getvalue())
