@@ -88,7 +88,7 @@ def test_a_server_is_checked_by_its_address(made):
     ("method", "wrong"),
     [
         ("nearest", lambda _, x: f"round({x})"),
-        ("date_diff", lambda _, unit, start, end: f"CAST({end} AS DATE) - CAST({start} AS DATE) + 0::BIGINT"),
+        ("date_diff", lambda _, *ends: f"CAST({ends[2]} AS DATE) - CAST({ends[1]} AS DATE) + 0::BIGINT"),
     ],
 )
 def test_an_engine_that_is_wrong_is_named_with_its_questions(method, wrong, made, monkeypatch):

@@ -1,4 +1,6 @@
-"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log; agent, check-engine.
+"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log.
+
+Beside them agent, and check-engine, which have no study file.
 
 Results on standard output, all else on standard error. On a terminal `ask` shows the cost and asks before it spends.
 """

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from curador.engines.base import Engine, Tallied
     from curador.plan.model import BlockPlan
-    from curador.testing.engine_place import Place
+    from curador.testing.engine_place import MadeUpPlace
 
 _DOUBLES = (0.0, 1.0, -1.0, 0.5, -2.5, 2.5, 0.1, 123.456, 0.49999999999999994, 1e-300, 1e18, 9.3e18, 1e300, math.inf, None)
 _WHOLE = (0, 1, -1, 2, 7, -10, 1 << 31, 1 << 53, (1 << 53) + 1, -(1 << 62), (1 << 63) - 1, -(1 << 63), None)
@@ -151,7 +151,7 @@ def check_engine_at(url: str) -> Checked:
     return checked
 
 
-def _opening(place: Place) -> Any:
+def _opening(place: MadeUpPlace) -> Any:
     """What `check_engine` opens engines with; they are removed when it closes them."""
 
     def on_server(study: Study) -> Engine:
@@ -240,7 +240,9 @@ def _study(folder: Path, key: bytes, cap: int, without: int | None = None) -> St
 
 
 @contextlib.contextmanager
-def _both(place: Place, cap: int, without: int | None = None, key: bytes | None = None) -> Generator[tuple[Engine, Engine]]:
+def _both(
+    place: MadeUpPlace, cap: int, without: int | None = None, key: bytes | None = None
+) -> Generator[tuple[Engine, Engine]]:
     """The embedded engine and the other one on the same rows, prepared under one key."""
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
     with tempfile.TemporaryDirectory() as name:
@@ -273,18 +275,18 @@ def _same(here: Engine, there: Engine, questions: Sequence[str], checked: Checke
 def integers_of(blocks: Sequence[BlockPlan], tallied: Sequence[Tallied]) -> list[dict[Any, Any]]:
     """Return the integers of blocks by key: what the order of an engine's groups does not change."""
     found: list[dict[Any, Any]] = []
-    for block, one in zip(blocks, tallied, strict=True):
+    for block, result in zip(blocks, tallied, strict=True):
         kinds = [key.type for key in block.keys]
-        keys = [tuple(map(normalize_key, key, kinds)) for key in zip(*one.keys, strict=True)] if kinds else [()]
+        keys = [tuple(map(normalize_key, key, kinds)) for key in zip(*result.keys, strict=True)] if kinds else [()]
         held: dict[Any, Any] = {"groups": len(keys)}
-        for place, numbers in one.tallies.items():
+        for place, numbers in result.tallies.items():
             held[place] = dict(zip(keys, map(int, np.asarray(numbers).tolist()), strict=True))
-        for place, cells in one.cells.items():
+        for place, cells in result.cells.items():
             rows = zip(cells.groups.tolist(), cells.cells.tolist(), cells.counts.tolist(), strict=True)
             held[place] = {(keys[group], cell): int(count) for group, cell, count in rows}
-        if one.selection is not None:
-            private, units = [block.keys[place].type for place in block.private_keys], np.asarray(one.selection[1])
-            chosen = [tuple(map(normalize_key, row, private)) for row in zip(*one.selection[0], strict=True)]
+        if result.selection is not None:
+            private, units = [block.keys[place].type for place in block.private_keys], np.asarray(result.selection[1])
+            chosen = [tuple(map(normalize_key, row, private)) for row in zip(*result.selection[0], strict=True)]
             held["selection"] = dict(zip(chosen, map(int, units.tolist()), strict=True))
         found.append(held)
     return found
@@ -301,7 +303,7 @@ _EVEN, _PLACES, _LIMIT = 300, 6, 45.0
 in 10⁷."""
 
 
-def _laws(place: Place) -> Iterator[str]:
+def _laws(place: MadeUpPlace) -> Iterator[str]:
     """Yield what preparation does to others when somebody leaves, and where a cap is not kept."""
     key = secrets.token_bytes(KEY_BYTES)
     with _both(place, _CAP, key=key) as (_, there):

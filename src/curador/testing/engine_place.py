@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from curador.study.model import Study
 
 
-class Place(Protocol):
+class MadeUpPlace(Protocol):
     """A place for made-up tables."""
 
     @property
@@ -60,7 +60,7 @@ class PostgresPlace:
 
 
 @contextlib.contextmanager
-def _on_postgres(url: str) -> Generator[Place]:
+def _on_postgres(url: str) -> Generator[MadeUpPlace]:
     from curador.engines.postgres.server import PREPARER, Server, identifier, leave, transaction
 
     connection, schema = Server(url).connect(PREPARER), f"curador_check_{secrets.token_hex(8)}"
@@ -79,14 +79,14 @@ def _on_postgres(url: str) -> Generator[Place]:
         leave(connection)
 
 
-PLACES: Mapping[str, Callable[[str], contextlib.AbstractContextManager[Place]]] = {
+PLACES: Mapping[str, Callable[[str], contextlib.AbstractContextManager[MadeUpPlace]]] = {
     "postgresql": _on_postgres,
     "postgres": _on_postgres,
 }
 """By the scheme of an address."""
 
 
-def open_place(url: str) -> contextlib.AbstractContextManager[Place]:
+def open_place(url: str) -> contextlib.AbstractContextManager[MadeUpPlace]:
     """Return a place on the server of an address; refuse a scheme that no engine has."""
     from curador.study.rules import require_bare_address
 
@@ -98,7 +98,7 @@ def open_place(url: str) -> contextlib.AbstractContextManager[Place]:
     return PLACES[scheme](url)
 
 
-def open_on(place: Place, study: Study) -> tuple[Engine, Callable[[], object]]:
+def open_on(place: MadeUpPlace, study: Study) -> tuple[Engine, Callable[[], object]]:
     """Return the place's engine on a study of Parquet files with the same rows there, and what removes the prepared copy."""
     import pyarrow.parquet as pq
 
@@ -118,7 +118,7 @@ def open_on(place: Place, study: Study) -> tuple[Engine, Callable[[], object]]:
 
 
 @contextlib.contextmanager
-def opened_on(place: Place, study: Study) -> Generator[Engine]:
+def opened_on(place: MadeUpPlace, study: Study) -> Generator[Engine]:
     """Open an engine as `open_on` does; what was prepared is removed."""
     engine, remove = open_on(place, study)
     try:

@@ -250,8 +250,21 @@ BAD_FILES = [
         "engine key",
         more("[engine]\ntreads = 2\n"),
         11,
-        "[engine] treads must be a known key (answer_every, deadline, kind, memory, prepare, prepared, spill, threads, unit_rows, unit_work, worker, workers); got 'treads'.",
+        "[engine] treads must be a known key (answer_every, deadline, kind, memory, prepare, prepared, spill, threads, unit_rows, unit_work, url, worker, workers); got 'treads'.",
         "did you mean threads?",
+    ),
+    Bad(
+        "engine address with a password",
+        more('[engine]\nurl = "postgresql://me:secret@db/shop"\n'),
+        11,
+        "[engine] url must be an address without user, password, token and options; got one that has them.",
+        "who logs in is said by the environment, and the password by ~/.pgpass or the like: many may read a study file",
+    ),
+    Bad(
+        "engine address",
+        more('[engine]\nurl = "db.example.org/shop"\n'),
+        11,
+        '[engine] url must be an address such as "postgresql://db.example.org/shop"; got another text.',
     ),
     Bad(
         "unit table",

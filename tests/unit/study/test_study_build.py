@@ -216,7 +216,7 @@ BAD = [
     ({"unit": {"colum": "u"}}, "tables.x.unit.colum must be a known key (column, references); got 'colum'."),
     ({"caps": 5}, "tables.x.caps must be a table such as { rows = 20, groups = 5 }; got 5."),
     ({"caps": {"rows": 0}}, "tables.x.caps.rows must be a whole number from 1 to 1,000,000; got 0."),
-    ({"engine": {"treads": 1}}, "engine.treads must be a known key (answer_every, deadline, kind, memory, prepare, prepared, spill, threads, unit_rows, unit_work, worker, workers); got 'treads'."),
+    ({"engine": {"treads": 1}}, "engine.treads must be a known key (answer_every, deadline, kind, memory, prepare, prepared, spill, threads, unit_rows, unit_work, url, worker, workers); got 'treads'."),
     ({"engine": "fast"}, "engine must be a table such as { threads = 2 }; got 'fast'."),
     ({"analysts": {"ana": 0.2}}, 'analysts.ana.share must be a share above 0 % and at most 100 %, such as "20%"; got 0.2.'),
     ({"analysts": ["ana"]}, 'analysts must be a mapping such as {"ana": "20%"}, or a list of Analyst; got ["ana"].'),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from curador.engines.base import UNTIL, EngineFailed, Sources
 from curador.engines.duckdb import schema as embedded
 from curador.engines.duckdb.connection import look, private_files
-from curador.engines.duckdb.facts import PublicFacts, VersionFacts
+from curador.engines.duckdb.facts import TableFacts, VersionFacts
 from curador.engines.duckdb.owner_facts import owner_facts
 from curador.engines.duckdb.rank_key import given_key
 from curador.engines.duckdb.reading import select_cleaned
@@ -32,12 +32,12 @@ from curador.engines.duckdb.worker import BrokenError
 from curador.engines.lower.dialect_postgres import NAME, POSTGRES
 from curador.engines.postgres import exposure, origins, staging, versions
 from curador.engines.postgres.catalogue import find_table
-from curador.engines.postgres.runner import Runner
+from curador.engines.postgres.runner import ServerRunner
 from curador.engines.postgres.server import (
     PATIENCE,
     PREPARER,
     READER,
-    LateError,
+    SilentServerError,
     Server,
     has_login,
     leave,
@@ -81,7 +81,7 @@ def looking(server: Server, role: str | None = None) -> Generator[Cursor]:
     try:
         with transaction(connection, versions.ISOLATED, until) as cursor:
             yield cursor
-    except (psycopg.Error, LateError):
+    except (psycopg.Error, SilentServerError):
         raise unreachable(role or READER) from None
     finally:
         leave(connection)
@@ -105,7 +105,7 @@ def describe(study: Study) -> Schema:
     return Schema(study, own, ServerFacts(server, study, own))
 
 
-class ServerFacts(PublicFacts):
+class ServerFacts(TableFacts):
     """Facts of public tables as they are on the server: for a study that has no data version yet."""
 
     def __init__(self, server: Server, study: Study, tables: tuple[TableSchema, ...]) -> None:
@@ -134,7 +134,7 @@ class PostgresEngine:
         self._server = Server.of(study)
         self._version = version
         self._folder = Folder(prepared_folder(study))
-        self._runner: Runner | None = None
+        self._runner: ServerRunner | None = None
         self._rehearsed: Mapping[tuple[str, ...], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
         self._folder.sweep()
@@ -268,13 +268,13 @@ class PostgresEngine:
         if runner is not None:
             runner.close()
 
-    def _opened(self) -> Runner:
+    def _opened(self) -> ServerRunner:
         with self._lock:
             if self._runner is None:
                 record = versions.read_record(self._folder)
                 if record is None or not self.ready:
                     raise _not_ready(self._version)
-                self._runner = Runner(self._server, record.schema, self._study.engine.places)
+                self._runner = ServerRunner(self._server, record.schema, self._study.engine.places)
             return self._runner
 
     def _facts(self) -> duckdb.DuckDBPyConnection:

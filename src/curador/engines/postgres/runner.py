@@ -30,7 +30,7 @@ Question = tuple[str, str, "Mapping[str, Type]"]
 """A result's name, its statement, and the type of each of its columns."""
 
 
-class Runner:
+class ServerRunner:
     """A few connections to one prepared schema."""
 
     def __init__(self, server: Server, schema: str, places: int) -> None:

@@ -55,7 +55,7 @@ Cursor: TypeAlias = Any
 """The driver's cursor. It wants statements to be literals of a program, which those that we put together are not."""
 
 
-class LateError(Exception):
+class SilentServerError(Exception):
     """The server did not answer in time."""
 
 
@@ -140,7 +140,7 @@ def _require_known(connection: psycopg.Connection[Any]) -> None:
 def _connection_class() -> type[Any]:
     import psycopg
 
-    class BoundedConnection(psycopg.Connection[Any]):
+    class TimedConnection(psycopg.Connection[Any]):
         """A connection that gives up a server which does not answer by a moment of the monotonic clock."""
 
         until = math.inf
@@ -149,7 +149,7 @@ def _connection_class() -> type[Any]:
             """Run what the driver wants of the server, until then."""
             return super().wait(_bounded(gen, self.until), *arguments, **options)
 
-    return BoundedConnection
+    return TimedConnection
 
 
 def _bounded(steps: Generator[Any, Any, Any], until: float) -> Generator[Any, Any, Any]:
@@ -158,7 +158,7 @@ def _bounded(steps: Generator[Any, Any, Any], until: float) -> Generator[Any, An
         wanted = next(steps)
         while True:
             if time.monotonic() > until:
-                raise LateError
+                raise SilentServerError
             wanted = steps.send((yield wanted))
     except StopIteration as end:
         return end.value

@@ -38,7 +38,16 @@ from curador.engines.duckdb.versions import (
 )
 from curador.engines.postgres import exposure, staging
 from curador.engines.postgres.origins import sources_of
-from curador.engines.postgres.server import PATIENCE, PREPARER, READER, LateError, identifier, leave, login_of, transaction
+from curador.engines.postgres.server import (
+    PATIENCE,
+    PREPARER,
+    READER,
+    SilentServerError,
+    identifier,
+    leave,
+    login_of,
+    transaction,
+)
 from curador.errors import InvalidStudy
 
 if TYPE_CHECKING:
@@ -128,7 +137,7 @@ def take_version(
     with private_files(), folder.locked(), Progress(tell) as progress:
         try:
             _take(server, schema, folder, version, progress)
-        except (duckdb.Error, psycopg.Error, LateError) as problem:  # a full disk, say: the text may hold rows
+        except (duckdb.Error, psycopg.Error, SilentServerError) as problem:  # a full disk, say: the text may hold rows
             raise log_failure(folder, version, f"{type(problem).__name__}: {problem}") from None
         finally:
             beside(folder, version, "part").unlink(missing_ok=True)
