@@ -61,9 +61,9 @@ class PostgresPlace:
 
 @contextlib.contextmanager
 def _on_postgres(url: str) -> Generator[MadeUpPlace]:
-    from curador.engines.postgres.server import PREPARER, Server, identifier, leave, transaction
+    from curador.engines.postgres.server import PREPARER, DatabaseServer, identifier, leave, transaction
 
-    connection, schema = Server(url).connect(PREPARER), f"curador_check_{secrets.token_hex(8)}"
+    connection, schema = DatabaseServer(url).connect(PREPARER), f"curador_check_{secrets.token_hex(8)}"
     writing = "ISOLATION LEVEL READ COMMITTED READ WRITE"
     try:
         with transaction(connection, writing) as cursor:
@@ -72,7 +72,7 @@ def _on_postgres(url: str) -> Generator[MadeUpPlace]:
             yield PostgresPlace(url, schema, connection)
         finally:
             if connection.closed:  # a rule that failed may have taken it along
-                connection = Server(url).connect(PREPARER)
+                connection = DatabaseServer(url).connect(PREPARER)
             with transaction(connection, writing) as cursor:
                 cursor.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
     finally:

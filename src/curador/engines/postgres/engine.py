@@ -37,8 +37,8 @@ from curador.engines.postgres.server import (
     PATIENCE,
     PREPARER,
     READER,
+    DatabaseServer,
     SilentServerError,
-    Server,
     has_login,
     leave,
     login_of,
@@ -72,7 +72,7 @@ _MOST_REHEARSED = 256
 
 
 @contextlib.contextmanager
-def looking(server: Server, role: str | None = None) -> Generator[Cursor]:
+def looking(server: DatabaseServer, role: str | None = None) -> Generator[Cursor]:
     """One short transaction that looks and changes nothing; as the role that asks questions where no other is needed."""
     import psycopg
 
@@ -93,7 +93,7 @@ def describe(study: Study) -> Schema:
 
     if study.engine.prepare == "never":
         raise broken_rule(("engine", "prepare"), f"auto, as rows of {NAME} are always prepared", study.engine.prepare)
-    server = Server.of(study)
+    server = DatabaseServer.of(study)
     frames: dict[str, Any] = {}
     with looking(server) as cursor:
         for table in study.tables:
@@ -108,7 +108,7 @@ def describe(study: Study) -> Schema:
 class ServerFacts(TableFacts):
     """Facts of public tables as they are on the server: for a study that has no data version yet."""
 
-    def __init__(self, server: Server, study: Study, tables: tuple[TableSchema, ...]) -> None:
+    def __init__(self, server: DatabaseServer, study: Study, tables: tuple[TableSchema, ...]) -> None:
         super().__init__(tables)
         self._server, self._study = server, study
 
@@ -131,7 +131,7 @@ class PostgresEngine:
 
     def __init__(self, study: Study, version: int) -> None:
         self._study = study
-        self._server = Server.of(study)
+        self._server = DatabaseServer.of(study)
         self._version = version
         self._folder = Folder(prepared_folder(study))
         self._runner: ServerRunner | None = None
@@ -325,7 +325,7 @@ class PostgresKind:
     def require_readable(self, study: Study) -> None:
         """Refuse a study whose tables are not there, or that the preparer may not read. No row is read."""
         describe(study)
-        with looking(Server.of(study), PREPARER) as cursor:
+        with looking(DatabaseServer.of(study), PREPARER) as cursor:
             for table in study.tables:
                 found = find_table(cursor, study, table)
                 cursor.execute("SELECT pg_catalog.has_table_privilege(%s::oid, 'SELECT')", [found.number])
@@ -342,7 +342,7 @@ class PostgresKind:
         with private_files():
             stage.mkdir(mode=0o700)
             try:
-                with looking(Server.of(study), PREPARER) as cursor:
+                with looking(DatabaseServer.of(study), PREPARER) as cursor:
                     local = staging.stage(cursor, described, stage, lambda _: None)
                 return list(owner_facts(local, called))
             finally:
@@ -354,7 +354,7 @@ class PostgresKind:
 
     def private_sources(self, study: Study) -> tuple[PrivateSource, ...]:
         """Return the tables of private tables, by the server's own number. No row is read."""
-        with looking(Server.of(study)) as cursor:
+        with looking(DatabaseServer.of(study)) as cursor:
             return origins.private_sources(cursor, study)
 
     def open(self, study: Study, version: int) -> Engine:
@@ -367,11 +367,11 @@ class PostgresKind:
         manifest = read_manifest(folder)
         if manifest is None or manifest.version != version:
             return Sources.UNKNOWN
-        with looking(Server.of(study)) as cursor:
+        with looking(DatabaseServer.of(study)) as cursor:
             if origins.sources_of(cursor, study) != dict(manifest.sources):
                 return Sources.CHANGED
         layout = layout_digest(describe(study))
-        there = versions.is_there(folder, version, layout) and versions.is_intact(Server.of(study), folder, version)
+        there = versions.is_there(folder, version, layout) and versions.is_intact(DatabaseServer.of(study), folder, version)
         return Sources.SAME if there else Sources.UNKNOWN
 
     def machine(self, study: Study) -> str:
@@ -391,7 +391,7 @@ class PostgresKind:
         folder = Folder(prepared_folder(study))
         if not folder.path.is_dir():
             return "nothing was prepared"
-        gone = versions.drop_version(Server.of(study), folder)
+        gone = versions.drop_version(DatabaseServer.of(study), folder)
         return f"removed {gone:,} schemas from the server of [engine] url"
 
     def exposures(self, study: Study) -> list[str]:
@@ -399,7 +399,7 @@ class PostgresKind:
         folder = Folder(prepared_folder(study))
         record = versions.read_record(folder)
         owner, reader = login_of(PREPARER)[0], login_of(READER)[0]
-        with looking(Server.of(study), READER) as cursor:
+        with looking(DatabaseServer.of(study), READER) as cursor:
             if record is not None:
                 exposure.require_unexposed(cursor, record.schema, {owner, reader})
             return exposure.told_lines(cursor, [owner, reader], owner)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from curador.engines.postgres.server import Server
+    from curador.engines.postgres.server import DatabaseServer
 
 Question = tuple[str, str, "Mapping[str, Type]"]
 """A result's name, its statement, and the type of each of its columns."""
@@ -33,7 +33,7 @@ Question = tuple[str, str, "Mapping[str, Type]"]
 class ServerRunner:
     """A few connections to one prepared schema."""
 
-    def __init__(self, server: Server, schema: str, places: int) -> None:
+    def __init__(self, server: DatabaseServer, schema: str, places: int) -> None:
         self._server = server
         self._schema = schema
         self._places = threading.BoundedSemaphore(places)

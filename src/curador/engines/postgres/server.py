@@ -60,13 +60,13 @@ class SilentServerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class DatabaseServer:
     """Where a study's server is."""
 
     url: str
 
     @classmethod
-    def of(cls, study: Study) -> Server:
+    def of(cls, study: Study) -> DatabaseServer:
         """Return the server of a study, or refuse a study that names none."""
         url = study.engine.url
         if not url.startswith(("postgresql://", "postgres://")):

@@ -43,7 +43,7 @@ _WORDS = {"true_values": ["t"], "false_values": ["f"]}
 # ---- from the server -------------------------------------------------------------------------------------------------------
 
 
-class _Rows(io.RawIOBase):
+class _CopiedBlocks(io.RawIOBase):
     """What COPY gives, as a file."""
 
     def __init__(self, blocks: Iterator[Any]) -> None:
@@ -71,7 +71,7 @@ def copy_rows(cursor: Cursor, query: str, types: Mapping[str, Any], keep: Callab
 
     schema = pa.schema(list(types.items()))
     with cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)") as copy:
-        rows = io.BufferedReader(_Rows(iter(copy)), _BLOCK)
+        rows = io.BufferedReader(_CopiedBlocks(iter(copy)), _BLOCK)
         if not rows.peek(1):  # what has no row has no block
             return schema
         read = csv.ReadOptions(column_names=list(types), block_size=_BLOCK * 8, use_threads=False)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from curador.engines.postgres.server import Server
+    from curador.engines.postgres.server import DatabaseServer
     from curador.study.model import Schema
 
 FORMAT = 1
@@ -123,7 +123,7 @@ def _family(folder: Folder) -> str:
 
 
 def take_version(
-    server: Server, schema: Schema, folder: Folder, version: int, tell: Callable[[str], None] | None = None
+    server: DatabaseServer, schema: Schema, folder: Folder, version: int, tell: Callable[[str], None] | None = None
 ) -> None:
     """Prepare the sources as they are now as this version, in place of any other. An error leaves the old one."""
     import duckdb
@@ -143,7 +143,7 @@ def take_version(
             beside(folder, version, "part").unlink(missing_ok=True)
 
 
-def _take(server: Server, schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
+def _take(server: DatabaseServer, schema: Schema, folder: Folder, version: int, progress: Progress) -> None:
     stage = folder.new_spill()
     stage.mkdir(mode=0o700)
     layout = layout_digest(schema)
@@ -239,7 +239,7 @@ def is_there(folder: Folder, version: int, layout: str) -> bool:
     )
 
 
-def is_intact(server: Server, folder: Folder, version: int) -> bool:
+def is_intact(server: DatabaseServer, folder: Folder, version: int) -> bool:
     """Whether the server has what the folder says, as it was made, under the key that lies here, and nobody else reads it."""
     record = read_record(folder)
     if record is None:
@@ -261,7 +261,7 @@ def is_intact(server: Server, folder: Folder, version: int) -> bool:
         return cursor.fetchall() == [(record.token,)]
 
 
-def drop_version(server: Server, folder: Folder) -> int:
+def drop_version(server: DatabaseServer, folder: Folder) -> int:
     """Remove every schema of the folder from the server, and what the folder has of them; return how many there were."""
     connection = server.connect(PREPARER)
     try:
