@@ -27,6 +27,7 @@ for folder in (
     "unit/curator",
     "unit/learn",
     "door",
+    "ledger",
     "../docs/figures",  # the figures that only documents show
 ):  # helper modules beside the tests that use them
     sys.path.insert(0, str((HERE / folder).resolve()))

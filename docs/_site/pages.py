@@ -28,6 +28,7 @@ CONTENTS: dict[str, dict[str, list[str]]] = {
             "docs/how-to/sql",
             "docs/how-to/several-analysts",
             "docs/how-to/run-a-ledger",
+            "docs/how-to/tables-on-postgres",
             "docs/how-to/ledger-on-postgres",
             "docs/how-to/several-machines",
             "docs/how-to/spark",

@@ -18,6 +18,7 @@ OTHERS = {
     "clipping.md",
     "learn.md",
     "ledger-on-postgres.md",
+    "tables-on-postgres.md",
     "local.md",
     "play-the-game.md",
     "run-a-ledger.md",

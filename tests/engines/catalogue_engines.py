@@ -16,6 +16,7 @@ import pytest
 from corpus_studies import ARROW
 from lower_layout import connect
 from lower_shapes import loaded, same
+from postgres_catalogue import OnPostgres
 from spark_layout import address, settings_of
 
 from curador.engines.lower.dialect_duckdb import DUCKDB
@@ -81,7 +82,7 @@ class OnSpark:
         self.folder.cleanup()
 
 
-ENGINES = {"duckdb": OnDuckDB, "spark": OnSpark}
+ENGINES = {"duckdb": OnDuckDB, "postgres": OnPostgres, "spark": OnSpark}
 """By name: what makes one; a missing program or package is a named skip inside."""
 
 

@@ -49,6 +49,7 @@ def test_what_the_engine_lacks_costs_nothing(curator, monkeypatch):
     with pytest.raises(cu.InvalidQuery, match=SAID):
         curator.ask("SELECT COUNT(*) AS a FROM t WHERE x % 2 > 1", spend="1%")
     assert not asked
-    assert not curator.budget.spent.epsilon
+    assert not curator.budget.spent.rho
     curator.ask("SELECT AVG(n % 2) AS a FROM t", spend="1%")
     assert len(asked) == 1
+    assert curator.budget.spent.rho

@@ -35,6 +35,8 @@ def check_study_file(study: Study, *, facts: bool, called: str) -> None:
     for warning in owner_warnings(study):
         print(f"warning: {warning}")
     print(_prepared_lines(study))
+    for line in engine_kind(study.engine.kind).exposures(study):
+        print(f"server: {line}")
     known = ledgers_of_data(study)
     for found in known:
         print(f"ledger of these data: {found.path}, made for study {found.study}")

@@ -1,4 +1,6 @@
-"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log; agent.
+"""The verbs of a study: init, check, survey, refresh, reopen, prepare, attach, writer, preview, ask, budget, log.
+
+Beside them agent, and check-engine, which have no study file.
 
 Results on standard output, all else on standard error. On a terminal `ask` shows the cost and asks before it spends.
 """
@@ -51,7 +53,7 @@ Note = Annotated[str, typer.Option(help="A line for the ledger.")]
 def add_commands(app: typer.Typer) -> None:
     """Give the application the verbs of a study."""
     asking = (with_question_options(verb) for verb in (preview, ask))
-    for verb in (init, check, survey, refresh, reopen, prepare, attach, writer, *asking, budget, log, agent):
+    for verb in (init, check, check_engine, survey, refresh, reopen, prepare, attach, writer, *asking, budget, log, agent):
         app.command()(verb)
 
 
@@ -104,6 +106,20 @@ def check(
         tell("curador: --as-owner is deprecated: say --facts")
     wanted = (as_owner or sys.stdout.isatty()) if facts is None else facts
     check_study_file(_read(study), facts=wanted, called=str(study))
+
+
+def check_engine(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A server, such as postgresql://host/database.")],
+) -> None:
+    """Check that a server gives the integers of the embedded engine, on made-up tables that are made and removed there."""
+    from curador.testing.engine_beside import check_engine_at
+    from curador.testing.findings import NonconformingError
+
+    try:
+        print(check_engine_at(url))
+    except NonconformingError as found:
+        print("\n".join(found.broken), file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 def survey(

@@ -214,7 +214,7 @@ def _is_there(study: Study, table: Table) -> bool:
     if study.engine.kind != EMBEDDED:  # on a server, which a sandbox does not ask
         return False
     try:
-        engine_kind(study.engine.kind).physical_types(str(study.folder / table.source))
+        engine_kind().physical_types(str(study.folder / table.source))
     except InvalidStudy:
         return False
     return True

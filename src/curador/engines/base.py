@@ -316,6 +316,13 @@ class EngineKind(Protocol):
         """Remove the prepared copy of the data, and say so; what it was made from stays known."""
         ...
 
+    def exposures(self, study: Study) -> list[str]:
+        """Return what others on a server see of the study there, in lines for the owner; none where there is no server.
+
+        Raises InvalidStudy where prepared rows can be read by others.
+        """
+        ...
+
 
 # ---- registry --------------------------------------------------------------------------------------------------------------
 
@@ -323,7 +330,11 @@ class EngineKind(Protocol):
 EMBEDDED = "duckdb"
 """The kind of every study that names no other one in [engine]."""
 
-_KINDS = {EMBEDDED: "curador.engines.duckdb.engine", "spark": "curador.engines.spark.engine"}
+_KINDS = {
+    EMBEDDED: "curador.engines.duckdb.engine",
+    "postgres": "curador.engines.postgres.engine",
+    "spark": "curador.engines.spark.engine",
+}
 """Modules whose `KIND` it is, imported when first used: a driver is not needed to import a study."""
 
 

@@ -356,8 +356,8 @@ def _engine(engine: object) -> object:
             "kind": engine.kind,
             "prepared": engine.prepared,
             **({} if engine.workers is None else {"workers": engine.workers}),
-            "url": engine.url,
-            "store": engine.store,
+            **({"url": engine.url} if engine.url else {}),
+            **({"store": engine.store} if engine.store else {}),
         }
     return {} if engine is None else dict(cast("Mapping[str, Any]", engine)) if isinstance(engine, Mapping) else engine
 

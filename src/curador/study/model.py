@@ -47,6 +47,7 @@ from curador.study.rules import (
     column_values,
     is_name,
     is_text,
+    require_bare_address,
 )
 from curador.study.values import (
     DURATION,
@@ -369,9 +370,10 @@ class EngineSettings:
             raise broken_rule(("engine", "deadline"), rule, duration_text(self.deadline))
         if self.prepared and not is_text(self.prepared, 4_096):
             raise broken_rule(("engine", "prepared"), "the path of a folder", self.prepared)
-        for name, place in (("url", self.url), ("store", self.store)):
-            if place and not is_text(place, 4_096):
-                raise broken_rule(("engine", name), "an address as text", place)
+        if self.url:
+            require_bare_address(self.url)
+        if self.store and not is_text(self.store, 4_096):
+            raise broken_rule(("engine", "store"), "a place as text", self.store)
         if self.prepare not in PREPARE:
             raise broken_rule(("engine", "prepare"), f"one of {', '.join(PREPARE)}", self.prepare)
         if self.worker not in WORKERS:

@@ -5,6 +5,7 @@ A rule says where it was broken as a path of keys, so that the reader of a file 
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
@@ -194,3 +195,25 @@ def _hint_of_type(kind: Type, written: list[object]) -> str | None:
     if kind in LARGEST and not isinstance(wrong, (list, dict, bool)):
         return 'write a finite number: 0.5, 100 or "1e-6"'
     return None
+
+
+_SECRETS = frozenset({"user", "password", "sslpassword", "passfile", "options", "token", "user_id"})
+"""What an address in a study file must not have: who logs in, and settings that are ours."""
+
+
+def require_bare_address(url: object) -> None:
+    """Refuse what is not the bare address of an engine's server; what may be a secret is not repeated."""
+    where = ("engine", "url")
+    if not is_text(url, 4_096):
+        raise broken_rule(where, "the address of a server", Plain("none"))
+    try:
+        parts = urllib.parse.urlsplit(str(url))
+        named = {name.casefold() for name, _ in urllib.parse.parse_qsl(parts.query, keep_blank_values=True)}
+        named |= {one.partition("=")[0].strip().casefold() for one in parts.path.split(";")[1:]}
+    except ValueError:
+        raise broken_rule(where, "the address of a server", Plain("one that cannot be read")) from None
+    if "@" in parts.netloc or named & _SECRETS:
+        hint = "who logs in is said by the environment, and the password by ~/.pgpass or the like: many may read a study file"
+        raise broken_rule(where, "an address without user, password, token and options", Plain("one that has them"), hint)
+    if not parts.scheme or "://" not in str(url):
+        raise broken_rule(where, 'an address such as "postgresql://db.example.org/shop"', Plain("another text"))

@@ -38,7 +38,7 @@ from curador.curator.price import price_question
 from curador.curator.sandbox import imagine_study
 from curador.curator.session import Session
 from curador.curator.temporary import TemporaryFolder, temporary_ledger
-from curador.engines.base import EngineFailed, engine_kind
+from curador.engines.base import EMBEDDED, EngineFailed, engine_kind
 from curador.engines.duckdb.copying import CANARY, CanaryRows, CopiedRows, copy_rows
 from curador.errors import Refused, require
 from curador.ledger.entry import EntryKind
@@ -47,6 +47,7 @@ from curador.privacy.adjacency import Adjacency
 from curador.privacy.loss import compose
 from curador.privacy.rules import loss_from_record
 from curador.study.model import Caps, UnitColumn, UnitPath
+from curador.study.rules import broken_rule
 from curador.study.values import Type, share_text
 
 if TYPE_CHECKING:
@@ -201,6 +202,9 @@ def audit_study(
     """
     require(type(neighbours) is int and 1 <= neighbours <= 100, "neighbours", "a whole number from 1 to 100", neighbours)
     require(type(canaries) is int and 100 <= canaries <= 10_000, "canaries", "a whole number from 100 to 10,000", canaries)
+    if study.engine.kind != EMBEDDED:
+        hint = "write the tables to files, and audit a study of those: what is declared may stay as it is"
+        raise broken_rule(("engine", "kind"), f"{EMBEDDED} in an audit, whose worlds are files", study.engine.kind, hint)
     tell = progress or (lambda _: None)
     tell("reading the ledger")
     asked, left, survey, version = _ask_ledger(study)

@@ -254,6 +254,19 @@ BAD_FILES = [
         "did you mean threads?",
     ),
     Bad(
+        "engine address with a password",
+        more('[engine]\nurl = "postgresql://me:secret@db/shop"\n'),
+        11,
+        "[engine] url must be an address without user, password, token and options; got one that has them.",
+        "who logs in is said by the environment, and the password by ~/.pgpass or the like: many may read a study file",
+    ),
+    Bad(
+        "engine address",
+        more('[engine]\nurl = "db.example.org/shop"\n'),
+        11,
+        '[engine] url must be an address such as "postgresql://db.example.org/shop"; got another text.',
+    ),
+    Bad(
         "unit table",
         change("version = 1\n", 'version = 1\nunit = "customer"\n'),
         2,

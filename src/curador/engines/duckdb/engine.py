@@ -329,5 +329,10 @@ class DuckDBKind:
         folder.remove_versions()
         return f"removed {before - folder.size():,} bytes from {folder.path}"
 
+    def exposures(self, study: Study) -> list[str]:
+        """Return nothing: there is no server, and the prepared folder is its owner's alone."""
+        del study
+        return []
+
 
 KIND: EngineKind = DuckDBKind()

@@ -29,7 +29,7 @@ _MOST_IMAGES = 64
 """Lists of keys that are kept."""
 
 
-class _Facts(ABC):
+class TableFacts(ABC):
     """Facts of public tables, each read once."""
 
     def __init__(self, tables: tuple[TableSchema, ...]) -> None:
@@ -112,7 +112,7 @@ class _Facts(ABC):
         """Return a connection on which the public table t<place> can be read."""
 
 
-class SourceFacts(_Facts):
+class SourceFacts(TableFacts):
     """Facts read from the sources themselves: for a study that has no data version yet."""
 
     def __init__(self, study: Study, tables: tuple[TableSchema, ...]) -> None:
@@ -129,7 +129,7 @@ class SourceFacts(_Facts):
         return connection
 
 
-class VersionFacts(_Facts):
+class VersionFacts(TableFacts):
     """Facts of the data version that questions are answered from."""
 
     def __init__(self, tables: tuple[TableSchema, ...], opened: Callable[[], duckdb.DuckDBPyConnection]) -> None:

@@ -497,11 +497,11 @@ def _take(schema: Schema, folder: Folder, version: int, progress: Progress) -> N
         write_frames(schema, folder.frames)
         content = _verify_views(schema, folder, copy.about, progress)
     else:
-        content = _prepare_file(schema, folder, version, copy.about, progress)
+        content = prepare_file(schema, folder, version, copy.about, progress)
     if not are_files_unchanged(seen, study):
         raise InvalidStudy("The sources must stay as they are while a version is taken; a file has changed meanwhile.")
     if not never:
-        _beside(folder, version, "part").replace(folder.version(version))
+        beside(folder, version, "part").replace(folder.version(version))
     copy.record(content, others)
     write_manifest(folder, Manifest(version, layout_digest(schema), seen, is_numbered(study, folder, version)))
     folder.remove_versions(keep=version)
@@ -580,14 +580,15 @@ def unit_key(folder: Folder) -> str:
     return folder.key("units")[:16].hex()
 
 
-def _beside(folder: Folder, version: int, word: str) -> Path:
+def beside(folder: Folder, version: int, word: str) -> Path:
+    """Return the place of what belongs to the file of a version."""
     file = folder.version(version)
     return file.with_name(f"{file.name}.{word}")
 
 
-def _prepare_file(schema: Schema, folder: Folder, version: int, about: Iterable[object], progress: Progress) -> str:
+def prepare_file(schema: Schema, folder: Folder, version: int, about: Iterable[object], progress: Progress) -> str:
     """Write the file of a version beside its place; return the digest of what it holds."""
-    part, stage = (_beside(folder, version, word) for word in ("part", "stage"))
+    part, stage = (beside(folder, version, word) for word in ("part", "stage"))
     small = bytes_of(schema.study) <= schema.study.engine.memory // _STAGED
     for file in (part, stage):
         for left in (file, file.with_name(f"{file.name}.wal")):

@@ -138,7 +138,8 @@ class Dialect(Protocol):
     def arithmetic(self, operator: str, x: str, y: str) -> str:
         """Return x + y, x - y, x * y or x / y of doubles, without parentheses around it; NaN or NULL for x / 0.
 
-        The left side may be what this returned for * and /; both bind tighter than + and - else.
+        NULL where one of them is, also for NULL / 0: a mean of no value is no number. The left side may be what this returned
+        for * and /; both sides bind tighter than + and - else.
         """
         ...
 
