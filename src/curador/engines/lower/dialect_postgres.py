@@ -25,6 +25,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from curador.engines.lower.sql import EVERY_ROW
 from curador.errors import InvalidQuery
 from curador.study.values import Type
 
@@ -204,8 +205,11 @@ class PostgreSQL:
     def hash(self, values: Sequence[str]) -> str:
         return f"hash_record_extended(ROW({', '.join(values)}), 0)"
 
-    def quantile(self, x: str, q: Fraction) -> str:
-        return f"percentile_disc({self.double(float(q))}) WITHIN GROUP (ORDER BY {x})"
+    def quantile(self, x: str, q: Fraction, over: str = "") -> str:
+        return f"percentile_disc({self.double(float(q))}) WITHIN GROUP (ORDER BY {x}){over}"
+
+    def wall(self) -> str:
+        return f" LIMIT {EVERY_ROW}"
 
     def limbs(self, total: str) -> tuple[str, str]:
         wide = f"COALESCE(CAST({total} AS NUMERIC), 0)"
