@@ -68,8 +68,8 @@ def engine(tmp_path_factory):
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_a_killed_executor_changes_no_integer(engine, adaptive):
-    session = engine._session(empty=False, until=time.monotonic() + 60)  # noqa: SLF001
-    session.conf.set("spark.sql.adaptive.enabled", adaptive)
+    with engine._session(empty=False, until=time.monotonic() + 60) as session:  # noqa: SLF001
+        session.conf.set("spark.sql.adaptive.enabled", adaptive)
     wanted = [[integers(one) for one in asked(engine, question)] for question in QUESTIONS]
     killed = 0
     for place, question in enumerate(QUESTIONS):

@@ -294,15 +294,21 @@ def test_a_lost_server_keeps_the_charge_and_comes_back(tmp_path, monkeypatch):
     """Lost after the charge: the message is constant, the charge stays; once it is back, the same curator goes on."""
     running = own_sail()
     port = running.listening_address[1]
-    study = study_on(tmp_path, deadline=Fraction(3))
+    study = study_on(tmp_path, deadline=Fraction(120))
     engine = dataclasses.replace(settings_of(tmp_path, study.engine), url=f"sc://127.0.0.1:{port}")
     study = dataclasses.replace(study, budget=cu.Budget(epsilon=10, delta=1e-6), allow_large_delta=True, engine=engine)
     question, tally = "SELECT COUNT(*) AS n FROM visits", SparkEngine.tally
+
+    def losing(self, compiled):
+        running.stop()
+        with at_most(2):
+            return tally(self, compiled)
+
     with cu.open(study) as curator:
         assert curator.ask(question, spend="1%")
         spent = str(curator.budget)
         with monkeypatch.context() as patch:
-            patch.setattr(SparkEngine, "tally", lambda self, compiled: (running.stop(), tally(self, compiled))[1])
+            patch.setattr(SparkEngine, "tally", losing)
             with pytest.raises(cu.Failed) as caught:
                 curator.ask("SELECT COUNT(spent) AS n FROM visits", spend="1%")
         assert "127.0.0.1" not in str(caught.value)
@@ -439,3 +445,15 @@ def test_a_preparation_that_fails_leaves_no_rows(tmp_path, monkeypatch):
 def test_names_of_our_own_hide_no_table(tmp_path):
     for name in ("units", "T0", "source12", "s0"):
         assert "another name" in refusal(tmp_path, source=name)
+
+
+def test_a_failure_ends_nobody_elses_question(engine):
+    """Who fails retires the session; who is still asking keeps it until the answer is there. Nothing is left open."""
+    until = time.monotonic() + 60
+    with engine._session(empty=False, until=until) as session:  # noqa: SLF001
+        with pytest.raises(EngineFailed):
+            engine.run([("x", mark_generated("SELECT raise_error('x') AS x FROM t0"))])
+        assert not engine._sessions  # noqa: SLF001
+        assert fetch(session, "SELECT COUNT(*) AS n FROM t0", until).column(0).to_pylist() == [300]
+    assert len(asked(engine)) == 1
+    assert {lent.users for lent in engine._sessions.values()} == {0}  # noqa: SLF001

@@ -7,10 +7,12 @@ Questions run on the server, whole: a block is one statement, and only its group
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +38,7 @@ from curador.study.model import Schema, owner_text
 from curador.study.rules import broken_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     import duckdb
 
@@ -59,6 +61,15 @@ _MOST_REHEARSED = 256
 # ---- engine ----------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class LentSession:
+    """A session that several threads use at once; retired: whoever uses it last ends it."""
+
+    session: Session
+    users: int = 0
+    retired: bool = False
+
+
 class SparkEngine:
     """An engine opened on one data version of a study. Preparing is an owner's act and never part of a question."""
 
@@ -67,7 +78,7 @@ class SparkEngine:
         self._version = version
         self._folder = Folder(prepared_folder(study))
         self._server = connect(study.engine)
-        self._sessions: dict[bool, Session] = {}
+        self._sessions: dict[bool, LentSession] = {}
         self._rehearsed: Mapping[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(study.engine.places)
@@ -128,8 +139,8 @@ class SparkEngine:
         """Whether every prepared table has as many rows as when it was made: what is gone, or was written over, shows."""
         manifest, until = self._prepared(), time.monotonic() + float(self._study.engine.deadline)
         try:
-            session = self._session(empty=False, until=until)
-            counts = [fetch(session, f"SELECT COUNT(*) AS n FROM {name}", until) for name in manifest.rows]
+            with self._session(empty=False, until=until) as session:
+                counts = [fetch(session, f"SELECT COUNT(*) AS n FROM {name}", until) for name in manifest.rows]
             return [table.column(0).to_pylist()[0] for table in counts] == list(manifest.rows.values())
         except (BrokenError, EngineFailed):
             self._forget()
@@ -223,8 +234,8 @@ class SparkEngine:
         """
         used = empty in self._sessions
         try:
-            session = self._session(empty=empty, until=until)
-            return {name: fetch(session, str(statement), until) for name, statement in statements}
+            with self._session(empty=empty, until=until) as session:
+                return {name: fetch(session, str(statement), until) for name, statement in statements}
         except BrokenError:
             self._forget()
             if not (used and empty):
@@ -236,20 +247,33 @@ class SparkEngine:
         self._forget(patience=2.0)
 
     def _forget(self, patience: float = 0.0) -> None:
-        """End the sessions, and wait so long for it: not at all where nobody knows whether the server is there."""
+        """Use the sessions no more, and end each that nobody uses; who does ends it. Waits so long for the ends."""
         with self._lock:
-            sessions, self._sessions = list(self._sessions.values()), {}
-        for session in sessions:
+            held, self._sessions = list(self._sessions.values()), {}
+            for lent in held:
+                lent.retired = True
+            unused = [lent.session for lent in held if not lent.users]
+        for session in unused:
             close_session(session, patience=patience)
 
-    def _session(self, *, empty: bool, until: float) -> Session:
-        """Return the session in which t0, t1, … are the version's tables, or tables like them without rows."""
+    @contextlib.contextmanager
+    def _session(self, *, empty: bool, until: float) -> Generator[Session]:
+        """Lend the session in which t0, t1, … are the version's tables, or tables like them without rows."""
         if not self._current:
             raise self._unprepared()
         with self._lock:
             if empty not in self._sessions:
-                self._sessions[empty] = self._opened(empty=empty, until=until)
-            return self._sessions[empty]
+                self._sessions[empty] = LentSession(self._opened(empty=empty, until=until))
+            lent = self._sessions[empty]
+            lent.users += 1
+        try:
+            yield lent.session
+        finally:
+            with self._lock:
+                lent.users -= 1
+                ended = lent.retired and not lent.users
+            if ended:
+                close_session(lent.session, patience=0.0)
 
     def _opened(self, *, empty: bool, until: float) -> Session:
         manifest = self._prepared()
@@ -270,8 +294,8 @@ class SparkEngine:
     def _public(self) -> duckdb.DuckDBPyConnection:
         """Return the version's public tables, here: what a plan knows of them is computed from a copy."""
         try:
-            session = self._session(empty=False, until=time.monotonic() + _LOOK)
-            return _hold_here(session, [(f"t{place}", f"t{place}") for place in _public_places(self._schema.tables)])
+            with self._session(empty=False, until=time.monotonic() + _LOOK) as session:
+                return _hold_here(session, [(f"t{place}", f"t{place}") for place in _public_places(self._schema.tables)])
         except BrokenError as problem:
             self._forget()
             raise log_failure(self._folder, self._version, str(problem)) from None

@@ -124,7 +124,7 @@ def _new_session(address: SparkAddress) -> Session:
     warnings.filterwarnings("ignore", module="pyspark")  # what a server or its client says is told in the owner's log alone
     session = SparkSession.builder.remote(address.url).create()
     # a server that is gone is not asked for ten minutes: threads that do so outlive what they were asked for
-    session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=1_000)])
+    session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=4_000)])
     return session
 
 

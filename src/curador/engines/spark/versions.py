@@ -4,7 +4,7 @@
 
 The folder is the one of `duckdb/versions.py`, without a copy in it: the key, the machine's name, the two logs, and
 
-spark.json    which version is prepared, for which declarations and under which key; where on the server, and how many rows
+spark.json   which version is prepared, for which declarations and under which key; where on the server, and how many rows
 
 A version's tables lie in a folder of their own whose name is random, and nobody writes to them after. Sources are compared
 with what they were only where a version must be prepared again: whoever wants new rows declares a new version.
