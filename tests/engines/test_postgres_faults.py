@@ -276,3 +276,17 @@ def test_a_server_that_is_not_there(made, tmp_path, monkeypatch):
     with pytest.raises(cu.InvalidStudy, match="let the role in") as told:
         engine_kind("postgres").describe(read_study(tmp_path / "study.toml"))
     assert "pa55word" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
+
+
+# ---- time --------------------------------------------------------------------------------------------------------------
+
+
+def test_one_persons_work_is_bounded_and_answers_leave_on_the_clock(made, tmp_path):
+    """As on the embedded engine: what costs more is refused before any charge; questions are answered on ticks."""
+    give(made)
+    with cu.open(study_of(made, tmp_path, engine='unit_work = "70us"\ndeadline = "4s"\nanswer_every = "1s"')) as curator:
+        before = spent(curator)
+        with pytest.raises(cu.Refused, match="unit_work"):
+            curator.ask("SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.user = b.user", spend="5%")
+        assert spent(curator) == before
+        assert curator.ask(ASKED, spend="5%").rows
