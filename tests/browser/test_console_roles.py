@@ -23,14 +23,18 @@ def served(tmp_path_factory):
 
 
 def ask(seen, question, *, sandbox=False):
-    """Ask as a person does; return what the answer's title line says."""
+    """Ask as a person does; return what the answer's title line says. What is stored is shown without another word."""
     page = seen.page
     seen.type_question(question)
-    button = page.locator(".price button.main")
-    text = button.inner_text()
-    button.click()
-    if not sandbox and text.startswith("Ask"):
-        page.get_by_role("dialog").get_by_role("button", name="Ask for").click()
+    before = page.locator("#answer-title").element_handle() if page.locator("#answer-title").count() else None
+    page.locator(".price button.main").click()
+    sure = page.get_by_role("dialog").get_by_role("button", name="Ask for")
+    if not sandbox:
+        page.wait_for_function(
+            "old => document.querySelector('dialog[open]') || document.querySelector('#answer-title') !== old", arg=before
+        )
+        if sure.count():
+            sure.click()
     page.locator("#answer-title").wait_for()
     seen.settle()
     return page.locator(".answer > header").inner_text()

@@ -259,6 +259,20 @@ class LookedTable:
     notes: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class KeptPlaces:
+    """Where a kind of engine keeps what it must on this machine.
+
+    prepared    the folder of the key and, where no server has them, of the prepared rows
+    incidents   what really happened when a question failed
+    durations   how long questions took
+    """
+
+    prepared: Path
+    incidents: Path
+    durations: Path
+
+
 class EngineKind(Protocol):
     """A kind of engine, before one is opened; the registry says which there are."""
 
@@ -314,6 +328,10 @@ class EngineKind(Protocol):
 
     def drop_prepared(self, study: Study) -> str:
         """Remove the prepared copy of the data, and say so; what it was made from stays known."""
+        ...
+
+    def kept(self, study: Study) -> KeptPlaces:
+        """Return the places on this machine in which something of the study is kept. Nothing is looked at."""
         ...
 
     def exposures(self, study: Study) -> list[str]:

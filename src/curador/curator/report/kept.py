@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curador.engines.duckdb.versions import Folder, prepared_folder
+from curador.engines.base import engine_kind
 from curador.ledger.checkpoint import checkpoint_of
 from curador.ledger.register import register_path
 from curador.ledger.witness import witness_of
@@ -26,7 +26,8 @@ def kept_body(study: Study, ledger: Path) -> list[dict[str, Any]]:
 
     ledger   the file of the ledger, which may be that of another study over the same rows
     """
-    prepared = Folder(prepared_folder(study))
+    prepared = engine_kind(study.engine.kind).kept(study)
+    copy = f"{prepared.prepared}, and the server {study.engine.url}" if study.engine.url else str(prepared.prepared)
     rows = [_source(table.name, table.source) for table in study.tables if not table.public]
     where = f"{ledger}, and the server {study.server}" if study.server else str(ledger)
     rows += [
@@ -40,11 +41,12 @@ def kept_body(study: Study, ledger: Path) -> list[dict[str, Any]]:
         ),
         _file("witness of the ledger", witness_of(ledger), "the last entry's number and hash", NEVER),
         _file("checkpoint", checkpoint_of(ledger), "sums of the ledger so far", "it may be removed; it is made again"),
-        _file(
+        _place(
             "prepared copy",
-            prepared.path,
+            copy,
             "a second copy of the rows, its key, and copies that were being sorted",
             "curador prepare STUDY --drop removes the rows; the key stays, so that the same copy can be made again",
+            there=prepared.prepared.exists(),
             personal="the rows",
         ),
         _place(

@@ -26,6 +26,7 @@ from curador.engines.duckdb.versions import (
     is_numbered,
     is_prepared,
     is_there,
+    kept_places,
     layout_digest,
     log_failure,
     note_duration,
@@ -44,7 +45,17 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, LookedTable, OwnerFact, PrivateSource, Tallied
+    from curador.engines.base import (
+        Compiled,
+        CopyDigest,
+        Engine,
+        EngineKind,
+        KeptPlaces,
+        LookedTable,
+        OwnerFact,
+        PrivateSource,
+        Tallied,
+    )
     from curador.engines.duckdb.worker import Runner
     from curador.engines.lower.sql import GeneratedSQL
     from curador.plan.model import BlockPlan
@@ -328,6 +339,10 @@ class DuckDBKind:
         before = folder.size()
         folder.remove_versions()
         return f"removed {before - folder.size():,} bytes from {folder.path}"
+
+    def kept(self, study: Study) -> KeptPlaces:
+        """Return the prepared folder and the owner's two logs in it."""
+        return kept_places(study)
 
     def exposures(self, study: Study) -> list[str]:
         """Return nothing: there is no server, and the prepared folder is its owner's alone."""

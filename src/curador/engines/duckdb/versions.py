@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from curador.engines.base import EngineFailed
+from curador.engines.base import EngineFailed, KeptPlaces
 from curador.engines.duckdb import reading, sources
 from curador.engines.duckdb.connection import connect, limits, private_files
 from curador.engines.duckdb.copies import UNDIGESTED, PreparedFile, digest_rows, is_as_recorded, read_record
@@ -77,6 +77,12 @@ def prepared_folder(study: Study) -> Path:
         return (study.folder / study.engine.prepared).absolute()
     ledger = study.folder / study.ledger
     return ledger.with_name(f"{ledger.name}.prepared").absolute()
+
+
+def kept_places(study: Study) -> KeptPlaces:
+    """Return the places of this machine's prepared folder."""
+    folder = Folder(prepared_folder(study))
+    return KeptPlaces(folder.path, folder.incidents, folder.durations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from curador.engines.duckdb.sources import FRAME, bind, from_frame
 from curador.engines.duckdb.versions import (
     Folder,
     is_numbered,
+    kept_places,
     layout_digest,
     log_failure,
     note_duration,
@@ -55,7 +56,17 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, LookedTable, OwnerFact, PrivateSource, Tallied
+    from curador.engines.base import (
+        Compiled,
+        CopyDigest,
+        Engine,
+        EngineKind,
+        KeptPlaces,
+        LookedTable,
+        OwnerFact,
+        PrivateSource,
+        Tallied,
+    )
     from curador.engines.postgres.runner import Question
     from curador.engines.postgres.server import Cursor
     from curador.plan.model import BlockPlan
@@ -393,6 +404,10 @@ class PostgresKind:
             return "nothing was prepared"
         gone = versions.drop_version(DatabaseServer.of(study), folder)
         return f"removed {gone:,} schemas from the server of [engine] url"
+
+    def kept(self, study: Study) -> KeptPlaces:
+        """Return the prepared folder and the owner's two logs in it."""
+        return kept_places(study)
 
     def exposures(self, study: Study) -> list[str]:
         """Return what others see of the study on its server; refuse a prepared schema whose rows they can read."""
