@@ -290,6 +290,28 @@ def test_what_is_no_lock_is_not_waited_for():
         sqlite._begin(Stuck(), "BEGIN", 1e12)
 
 
+def test_a_lock_of_somebody_else_is_waited_for(tmp_path):
+    """Whoever meets a lock tries again, and goes on when it is let go of."""
+    with (
+        contextlib.closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as holder,
+        contextlib.closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None, timeout=0)) as waiter,
+    ):
+        holder.execute("BEGIN EXCLUSIVE")
+        tries = []
+
+        class Waiting:
+            def execute(self, statement):
+                try:
+                    return waiter.execute(statement)
+                except sqlite3.OperationalError:
+                    tries.append(statement)
+                    holder.execute("ROLLBACK")
+                    raise
+
+        sqlite._patiently(Waiting(), "SELECT COUNT(*) FROM sqlite_master")
+    assert len(tries) == 1
+
+
 def test_names_of_a_damaged_file_are_told_as_damage(path):
     """Bytes that are no text come from no ledger of ours."""
     with pytest.raises(InvalidStudy, match="ledger must be a whole ledger file"), sqlite._translating_errors(path, None):
