@@ -67,8 +67,8 @@ class OnSpark:
         self.session.read.parquet(path).createOrReplaceTempView("edges")
 
     def rows(self, texts):
-        named = ", ".join(f"{text} AS r{place}" for place, text in enumerate(texts))
-        found = fetch(self.session, f"SELECT i, {named} FROM edges", time.monotonic() + 120)
+        named = ", ".join(["i", *(f"{text} AS r{place}" for place, text in enumerate(texts))])  # all may be refused
+        found = fetch(self.session, f"SELECT {named} FROM edges", time.monotonic() + 120)
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def rows_of_all(self, texts):
