@@ -121,7 +121,9 @@ def test_a_curator_finds_its_engine_by_name(monkeypatch):
     monkeypatch.setitem(base._KINDS, "other", "engine_kind_of_a_test")  # noqa: SLF001 -- what a new engine adds
     monkeypatch.setitem(sys.modules, "engine_kind_of_a_test", SimpleNamespace(KIND="a kind"))
     assert base.engine_kind("other") == "a kind"
-    with pytest.raises(curador.InvalidStudy, match=r"engine\.kind must be one of duckdb, postgres, spark, other; got 'another'"):
+    with pytest.raises(
+        curador.InvalidStudy, match=r"engine\.kind must be one of duckdb, postgres, spark, other; got 'another'"
+    ):
         base.engine_kind("another")
     above = [path for room in ("curator", "learn", "ledger") for path in (SOURCE / room).rglob("*.py")]
     assert above

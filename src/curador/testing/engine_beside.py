@@ -99,7 +99,7 @@ SELECT COUNT(m) AS n FROM (SELECT who, AVG(d) AS m FROM rows GROUP BY who)
 SELECT COUNT(*) AS n FROM (SELECT who, kind, SUM(d) AS t FROM rows GROUP BY who, kind) WHERE t > 2
 SELECT COUNT(*) AS n FROM (SELECT who, ROW_NUMBER() OVER (PARTITION BY who ORDER BY day) AS place FROM rows) WHERE
     place = 1
-SELECT COUNT(*) AS n FROM (SELECT who, d - LAG(d) OVER (PARTITION BY who ORDER BY day) AS step FROM rows) WHERE step
+SELECT COUNT(*) AS n FROM (SELECT who, d - LAG(d) OVER (PARTITION BY who ORDER BY day, d) AS step FROM rows) WHERE step
     > 0
 SELECT COUNT(*) AS n FROM rows AS a JOIN people AS b ON a.who = b.who WHERE b.age > 40
 SELECT b.home, COUNT(*) AS n FROM rows AS a LEFT JOIN people AS b ON a.who = b.who GROUP BY b.home

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from curador.engines.base import engine_kind
@@ -35,6 +36,11 @@ class MadeUpPlace(Protocol):
         """Its address, as a study says it."""
         ...
 
+    @property
+    def store(self) -> str:
+        """Where it keeps prepared tables, where a study says so; else ""."""
+        ...
+
     def give(self, name: str, rows: Any) -> str:
         """Put an Arrow table there in place of one of this name; return what a study calls it as a source."""
         ...
@@ -48,6 +54,7 @@ class PostgresPlace:
     schema: str
     connection: Any
     kind: str = "postgres"
+    store: str = ""
 
     def give(self, name: str, rows: Any) -> str:
         """Put an Arrow table into the schema."""
@@ -79,9 +86,63 @@ def _on_postgres(url: str) -> Generator[MadeUpPlace]:
         leave(connection)
 
 
+@dataclass(frozen=True, slots=True)
+class SparkPlace:
+    """A folder that a Spark or Sail server sees."""
+
+    url: str
+    store: str
+    session: Any
+    given: list[str]
+    kind: str = "spark"
+
+    def give(self, name: str, rows: Any) -> str:
+        """Write an Arrow table into the folder: here where it is on this machine, as Sail writes no file without rows."""
+        import pyarrow.parquet as pq
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        path = f"{self.store}/{name}"
+        if Path(self.store).parent.is_dir():
+            Path(self.store).mkdir(exist_ok=True)
+            pq.write_table(rows, f"{path}.parquet")
+            return f"{path}.parquet"
+        held = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        frame = self.session.createDataFrame(rows, held) if rows.num_rows else self.session.createDataFrame([], held)
+        frame.write.mode("overwrite").parquet(path)
+        self.given.append(path)
+        return path
+
+
+@contextlib.contextmanager
+def _on_spark(url: str) -> Generator[MadeUpPlace]:
+    import os
+    import shutil
+    import time
+
+    from curador.engines.spark.prepare import remove
+    from curador.engines.spark.server import connect
+
+    store = os.environ.get(SPARK_STORE, "").rstrip("/")
+    if not store:
+        raise InvalidParameter.must_be(SPARK_STORE, "a folder in which the server may write, in the environment", store)
+    session = connect(EngineSettings(kind="spark", url=url)).open_session()
+    place = SparkPlace(url, f"{store}/check-{secrets.token_hex(8)}", session, [])
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place.store, ignore_errors=True)
+        for path in dict.fromkeys(place.given):
+            remove(session, path, time.monotonic() + 60)
+        session.stop()
+
+
+SPARK_STORE = "CURADOR_SPARK_STORE"
+"""Where the environment names the folder for made-up tables on a Spark server."""
+
 PLACES: Mapping[str, Callable[[str], contextlib.AbstractContextManager[MadeUpPlace]]] = {
     "postgresql": _on_postgres,
     "postgres": _on_postgres,
+    "sc": _on_spark,
 }
 """By the scheme of an address."""
 
@@ -105,7 +166,7 @@ def open_on(place: MadeUpPlace, study: Study) -> tuple[Engine, Callable[[], obje
     tables = tuple(
         replace(table, source=place.give(table.name, pq.read_table(study.folder / table.source))) for table in study.tables
     )
-    settings: EngineSettings = replace(study.engine, kind=place.kind, url=place.url)
+    settings: EngineSettings = replace(study.engine, kind=place.kind, url=place.url, store=place.store)
     there, kind = replace(study, tables=tables, engine=settings), engine_kind(place.kind)
     engine = kind.open(there, 1)
     try:
