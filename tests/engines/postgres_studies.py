@@ -40,6 +40,11 @@ class Database:
         """The address for a study file: nobody's name stands in it."""
         return f"postgresql:///{self.name}?host={self.server.home}"
 
+    def name_roles(self, monkeypatch):
+        """Name its two roles in the environment, where another database may have named its own meanwhile."""
+        monkeypatch.setenv(PREPARER, self.preparer)
+        monkeypatch.setenv(READER, self.reader)
+
     def connect(self, user="postgres"):
         return psycopg.connect(self.server.url(user, self.name), autocommit=True)
 
@@ -75,8 +80,7 @@ def database(monkeypatch, on=None):
         connection.execute(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC")
         connection.execute(f"GRANT CONNECT, CREATE ON DATABASE {name} TO {made.preparer}")
         connection.execute(f"GRANT CONNECT ON DATABASE {name} TO {made.reader}")
-    monkeypatch.setenv(PREPARER, made.preparer)
-    monkeypatch.setenv(READER, made.reader)
+    made.name_roles(monkeypatch)
     try:
         yield made
     finally:

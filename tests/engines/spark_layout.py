@@ -14,7 +14,7 @@ from curador.engines.duckdb.versions import unit_key
 from curador.engines.lower.dialect_duckdb import DuckDB
 from curador.engines.lower.dialect_spark import Spark
 from curador.engines.spark.engine import SparkEngine
-from curador.engines.spark.server import connect
+from curador.engines.spark.server import connect, main_with_a_file
 from curador.study.model import EngineSettings
 
 NAMED = "CURADOR_TEST_SPARK"
@@ -27,7 +27,8 @@ KEYS = "CURADOR_TEST_SPARK_KEYS"
 
 def own_sail(port=0):
     """Start a Sail in this process; a missing package is a skip with its name."""
-    pytest.importorskip("pyspark.sql.connect.client", reason="pyspark-client is not installed")
+    with main_with_a_file():
+        pytest.importorskip("pyspark.sql.connect.client", reason="pyspark-client is not installed")
     made = pytest.importorskip("pysail.spark", reason="pysail is not installed").SparkConnectServer("127.0.0.1", port)
     made.start(background=True)
     return made

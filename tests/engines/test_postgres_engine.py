@@ -186,7 +186,7 @@ BUGS = {
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
+def made_twice(tmp_path_factory):
     """The same rows on both engines, with everything that the bugs below are about."""
     import pyarrow.parquet as pq
 
@@ -207,10 +207,18 @@ def both(tmp_path_factory):
         engines = engine_kind().open(here, 1), engine_kind("postgres").open(there, 1)
         for engine in engines:
             engine.prepare(1)
-        yield engines
+        patch.undo()
+        yield made, engines
         for engine in engines:
             engine.close()
-    patch.undo()
+
+
+@pytest.fixture
+def both(made_twice, monkeypatch):
+    """Those engines, and the roles of their database."""
+    made_twice[0].name_roles(monkeypatch)
+    monkeypatch.setenv(VARIABLE, KEY)
+    return made_twice[1]
 
 
 def differing(both, asked):
@@ -341,13 +349,19 @@ def people(made, kind, values, more=""):
 
 
 @pytest.fixture(scope="module")
-def traps():
-    patch = pytest.MonkeyPatch()
-    with database(patch) as made:
+def trapped():
+    with pytest.MonkeyPatch.context() as patch, database(patch) as made:
+        patch.undo()
         for statement in SETUP:
             made.run(statement)
         yield made
-    patch.undo()
+
+
+@pytest.fixture
+def traps(trapped, monkeypatch):
+    """Their database, and its roles."""
+    trapped.name_roles(monkeypatch)
+    return trapped
 
 
 @pytest.mark.parametrize("name", TRAPS)

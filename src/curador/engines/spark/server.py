@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import secrets
+import sys
 import threading
 import time
 import warnings
@@ -23,7 +24,7 @@ from curador.study.rules import broken_rule
 from curador.study.values import Plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from curador.engines.lower.dialect_spark import Spark
     from curador.study.model import EngineSettings
@@ -112,9 +113,27 @@ def connect(settings: EngineSettings, seconds: float = 60.0) -> SparkServer:
     return SparkServer(address, SAIL if spark is None else SPARK)
 
 
+@contextlib.contextmanager
+def main_with_a_file() -> Generator[None]:
+    """Give a main module without a file one while the client is imported.
+
+    The client takes such a process, `python -c` among them, for a run of its own doctests, looks for a Spark beside it, and
+    ends the process.
+    """
+    main = sys.modules["__main__"]
+    lacks = not hasattr(main, "__file__")
+    if lacks:
+        main.__file__ = "<none>"
+    try:
+        yield
+    finally:
+        if lacks:
+            del main.__file__
+
+
 def _new_session(address: SparkAddress) -> Session:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), main_with_a_file():
             warnings.simplefilter("ignore")  # of versions of pandas, which is not used
             from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
