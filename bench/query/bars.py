@@ -253,33 +253,12 @@ def _measured(noise: str, names: Sequence[str], times: int) -> dict[str, tuple[f
             engine.close()
 
 
-def _kept(folder: Path) -> dict[str, dict[str, tuple[float, dict[int, Cell]]]]:
-    """What was written before, by noise."""
-    record = json.loads((folder / "bars.json").read_text())["noises"]
-
-    def cell(name: str, coverage: float, excess: float | None, ended: float) -> Cell:
-        return Cell(coverage, None if excess is None and name in RELEASED else math.inf if excess is None else excess, ended)
-
-    return {
-        noise: {
-            name: (
-                MOST_OF_QUANTILES if name in QUANTILES else MOST,
-                {int(size): cell(name, *held) for size, held in cells.items()},
-            )
-            for name, cells in record[noise].items()
-        }
-        for noise in NOISES
-    }
-
-
-def _everything(
-    times: int, workers: int, again: Sequence[str], folder: Path
-) -> dict[str, dict[str, tuple[float, dict[int, Cell]]]]:
-    """All of them, a few at a time in processes of their own, by noise; again: these only, others as they were."""
-    names = again or [*COLUMNS, *QUANTILES]
+def _everything(times: int, workers: int) -> dict[str, dict[str, tuple[float, dict[int, Cell]]]]:
+    """All of them, a few at a time in processes of their own, by noise."""
+    names = [*COLUMNS, *QUANTILES]
     parts = [tuple(names[start : start + _PART]) for start in range(0, len(names), _PART)]
-    tasks = [(noise, part) for noise in NOISES for part in (*parts, *([] if again else [()]))]
-    found = _kept(folder) if again else {noise: {} for noise in NOISES}
+    tasks = [(noise, part) for noise in NOISES for part in (*parts, ())]
+    found: dict[str, dict[str, tuple[float, dict[int, Cell]]]] = {noise: {} for noise in NOISES}
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         held = pool.map(_measured, *zip(*tasks, strict=True), [times] * len(tasks))
         for (noise, _), cells in zip(tasks, held, strict=True):
@@ -304,11 +283,11 @@ def _summary(found: Mapping[str, Mapping[str, tuple[float, dict[int, Cell]]]], t
     )
 
 
-def run(times: int, workers: int, folder: Path, again: Sequence[str] = ()) -> int:
+def run(times: int, workers: int, folder: Path) -> int:
     """Redraw, show, write `bars.md` and `bars.json`; return 1 if a bar held less often than chance allows but for 1e-6."""
     from scipy.stats import binom
 
-    found = _everything(times, workers, again, folder)
+    found = _everything(times, workers)
     tables, summary = [_table(noise, held) for noise, held in found.items()], _summary(found, times)
     for table in tables:
         table.show()
@@ -341,9 +320,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Coverage and excess of bars, by redraws.")
     parser.add_argument("--times", type=int, default=TIMES)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--again", nargs="*", default=[], choices=[*COLUMNS, *QUANTILES], help="these columns only")
     chosen = parser.parse_args()
-    return run(chosen.times, chosen.workers, RESULTS, chosen.again)
+    return run(chosen.times, chosen.workers, RESULTS)
 
 
 if __name__ == "__main__":

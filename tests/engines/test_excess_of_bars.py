@@ -81,15 +81,15 @@ SMALL = {
     "difference of percentages": (1.2, 1.2, 1.2, 1.2),
     "difference of means of the same rows": (1.2, 1.2, 1.2, 1.3),
     "difference of means": (1.2, 1.2, 1.2, 1.5),
-    "population variance": (1.2, 1.2, 1.2, 1.7),
-    "covariance": (1.2, 1.2, 1.2, 1.7),
-    "sample covariance": (1.2, 1.2, 1.2, 1.75),
+    "population variance": (1.2, 1.2, 1.3, 1.7),
+    "covariance": (1.2, 1.2, 1.3, 1.7),
+    "sample covariance": (1.2, 1.2, 1.3, 1.75),
     "correlation": (1.2, 1.2, ANY, ANY),
     "slope": (1.2, 1.2, ANY, ANY),
-    "intercept": (1.2, 1.2, ANY, ANY),
+    "intercept": (1.2, 1.3, ANY, ANY),
     "fit": (1.2, 1.2, ANY, ANY),
-    "squares of x": (1.2, 1.2, 1.25, 1.8),
-    "products": (1.2, 1.2, 1.2, 1.9),
+    "squares of x": (1.2, 1.2, 1.6, 2.0),
+    "products": (1.2, 1.2, 1.3, 1.9),
 }
 """Of groups of 5,000, 2,000, 400 and 150 people, whose counts have a noise of about 10: how long bars are at most."""
 
@@ -101,9 +101,9 @@ SMALL_LAPLACE = {
     "difference of variances": (1.7, 2.05, 1.85, 2.8),
     "population variance": (1.2, 1.2, 1.5, 1.9),
     "covariance": (1.2, 1.2, 1.5, 2.4),
-    "slope": (1.2, 1.25, ANY, ANY),
-    "correlation": (1.2, 1.5, ANY, ANY),
-    "products": (1.2, 1.2, 1.4, 2.2),
+    "slope": (1.2, 1.3, ANY, ANY),
+    "correlation": (1.2, 1.9, ANY, ANY),
+    "products": (1.2, 1.2, 1.6, 3.0),
 }
 """The same at ε = 1/2."""
 

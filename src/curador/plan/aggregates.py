@@ -41,7 +41,7 @@ from curador.plan import smooth as jets
 from curador.plan.enclosure import ColumnEnclosure, round_outward, unknown
 from curador.plan.error import RatioLaw, ratio_law, sum_reach, weighted_noises
 from curador.plan.model import CELL_STEPS, Measurement, Range, Tally, both_ends, grid_between
-from curador.plan.moments import MOMENTS_SHARE, MomentBox, variance_reaches
+from curador.plan.moments import MOMENTS_SHARE, variance_reaches
 from curador.plan.sensitivity import moves, presence_moves
 from curador.privacy.adjacency import Adjacency
 
@@ -336,8 +336,7 @@ class Variance(PlannedEstimate):
         found = jets.minus(jets.plus(second, centre), jets.times(mean, mean))
         if not self.sample:
             return found
-        factor = box.get(~self.count)
-        return jets.times(found, jets.plus(one, jets.reciprocal(jets.minus(count, one))) if factor is None else factor)
+        return jets.times(found, jets.plus(one, jets.reciprocal(jets.minus(count, one))))
 
     def interval(self, noises: Sequence[Noise], released: Released, confidence: Fraction) -> ColumnEnclosure:
         """The released value ± what its moments leave open, within what they allow by themselves; `plan/moments.py`.
@@ -359,11 +358,8 @@ class Variance(PlannedEstimate):
         steps = float(self.square_step), float(self.step)
         with np.errstate(all="ignore"):
             places = self.squares, self.total, self.count
-            mean = steps[1] * _floats(released, self.total) / np.where(count > 0, count, np.nan)
+            less, more = variance_reaches(places, steps, count, moments, noises, miss)
             value = self._unclamped(released)
-            at_all = np.clip(first - larger, 0.0, most), np.clip(last - smaller, 0.0, most)
-            box = MomentBox((mean, mean), value, moments, at_all, centre)
-            less, more = variance_reaches(places, steps, count, box, noises, miss)
             less, more = (np.where(np.isfinite(one), one, np.inf) for one in (less, more))
             low, high = np.maximum(first - larger, value - less), np.minimum(last - smaller, value + more)
         rounding = 1e-14 * furthest**2
@@ -404,13 +400,7 @@ def variance_reach_at(variance: Variance, noises: Sequence[Noise], rows: int, co
     centre = float(variance.square_step * variance.square_centre)
     moments = (np.array([-furthest]), np.array([furthest])), (np.array([-centre]), np.array([furthest**2 - centre]))
     places, steps = (variance.squares, variance.total, variance.count), (float(variance.square_step), float(variance.step))
-    share = 1 - MOMENTS_SHARE * (1 - confidence) / 3
-    slips = [linear_reach(Linear(((place, Fraction(1)),)), noises, share) for place in (variance.total, variance.count)]
-    off = (float(variance.step) * slips[0] + furthest * slips[1]) / rows * (1 + 1e-12)
-    mean = np.array([-furthest - off]), np.array([furthest + off])
-    at_all = np.array([0.0]), np.array([float_up(variance.most)])
-    box = MomentBox(mean, np.array([np.nan]), moments, at_all, centre)
-    less, more = variance_reaches(places, steps, np.array([float(rows)]), box, noises, 1 - confidence)
+    less, more = variance_reaches(places, steps, np.array([float(rows)]), moments, noises, 1 - confidence)
     factor = Fraction(1)
     if variance.sample:
         level = 1 - MOMENTS_SHARE * (1 - confidence) / 3

@@ -11,7 +11,7 @@ little and bounded.
 
 quotient   θ = a/b is where h = a − θb is 0, so θ̃ − θ = h(ỹ)/b(ỹ) and the divisor is known, too: Fieller's set of smooth a, b
 n h(y)     as REGR_SXY: ñ h(ỹ) − n h(y) is ñ times the same, with h(y) N_n/ñ added
-n/(n + c)  as in COVAR_SAMP and variances of samples: a factor that the count's own interval encloses
+n/(n + c)  as in COVAR_SAMP: a factor that the count's own interval encloses
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from curador.mechanisms.gaussian import DiscreteGaussian
 from curador.plan import enclosure as on
 from curador.plan import smooth as jets
 from curador.plan.aggregates import Linear, Mean, Variance
-from curador.plan.bent_forms import Bending
 from curador.plan.enclosure import ColumnEnclosure
-from curador.plan.error import FAR, ROUND_OFF, combined_reaches, own_reach, ratio_law
+from curador.plan.error import ROUND_OFF, combined_reaches, own_reach, ratio_law
 from curador.plan.model import estimates_of
 from curador.plan.parts import affine_form, bare_divisor, jet_of
 from curador.plan.ratio_sums import turn_of_parts, turned_reach
@@ -42,15 +41,11 @@ if TYPE_CHECKING:
     from curador.numerics.rounding import FloatArray
     from curador.plan.model import BlockPlan
     from curador.plan.price import Noise
-    from curador.plan.smooth import Box
     from curador.query.tree import Node
-    from curador.randomness.entropy import BoolArray
 
 _Fraction: TypeAlias = "tuple[Node, Node | None]"
-Views: TypeAlias = "tuple[Jet, Jet | None, Jet | None]"
-"""A function at what was released of moments, over their box, and over a wider one: as far as a law is used that needs it."""
 
-_ROUNDS, _SIDED = 2, 2
+_ROUNDS = 6
 _FURTHER = 256.0, 64.0, 16.0, 4.0
 
 
@@ -114,7 +109,8 @@ def _degree(node: Node, block: BlockPlan) -> Fraction | None:
             estimate = block.estimates[node.index]
             if isinstance(estimate, Linear):
                 return Fraction(1) if estimate.terms and not estimate.constant else None
-            return Fraction(0) if isinstance(estimate, Mean | Variance) else None
+            plain = isinstance(estimate, Mean) or (isinstance(estimate, Variance) and not estimate.sample)
+            return Fraction(0) if plain else None
         case Call(function="cast" | "neg", arguments=(inner,)):
             return _degree(inner, block)
         case Call(function="sqrt", arguments=(inner,)):
@@ -201,29 +197,16 @@ def moments_interval(
         errors[index] = np.maximum(centre - low, high - centre)
         box[index] = _variable(index, centre, low, high)
     reaches = {index: float(own_reach(noises[index], 1 - level)) for index in released}  # type: ignore[arg-type]
-    sampled = {~count: _sample_factor(released[count], reaches[count]) for count in released}
-    box |= sampled
-    form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss - Fraction(FAR))
-    bending = None if one.degree and len(released) > 1 else bending_of(form, 1 - level)
-    bent, boxed = (np.zeros(rows, np.bool_), np.ones(rows, np.bool_)) if bending is None else bending.where
-    wide = {**bending.wide, **sampled} if bending is not None and bent.any() else None
-    point, raised = form.point(), len(released) == 1 and (one.degree or one.below is not None)
-
-    def seen(node: Node) -> Views:
-        at = jet_of(node, block, point, rows)
-        around, over = (jet_of(node, block, view, rows) if view else None for view in (box if boxed.any() else None, wide))
-        return _raised(at, one.count) if raised else at, around, over
-
-    above = seen(one.above)
-    law = _Law(form, bending, (bent, boxed), one.count if one.degree else None, known=one.below is not None)
+    form = _Form(counts, box, errors, released, reaches, noises, (1 - 2 * BOX_SHARE) * miss)
+    above = jet_of(one.above, block, box, rows)
     if one.below is None:
-        half, value = law.reach(above), above[0].centre
+        half, value = form.reach(above, one.count if one.degree else None), above.centre
         if one.degree:
             value = on.multiply(value, on.exactly(released[one.count], np.zeros(rows, np.bool_)))
             half = half * released[one.count] * ROUND_OFF
         found = value.low - half, value.high + half
     else:
-        found = _quotient(law, above, seen(one.below), rough if one.added is None else on.unknown(rows))
+        found = _quotient(form, above, jet_of(one.below, block, box, rows), rough if one.added is None else on.unknown(rows))
     where = on.round_outward(*found, np.zeros(rows, np.bool_))
     if one.added is not None:
         where = on.multiply(where, _factor(released[one.count], reaches[one.count], float(one.added)))
@@ -237,12 +220,6 @@ def _variable(index: int, centre: FloatArray, low: FloatArray, high: FloatArray)
     middle = on.round_outward(centre, centre, sure)
     unit = np.ones(len(centre))
     return Jet(middle, on.round_outward(low, high, sure), {index: ColumnEnclosure(unit, unit, sure)}, {})
-
-
-def _sample_factor(count: FloatArray, reach: float) -> Jet:
-    """n/(n − 1) as a number that is enclosed; it is not random."""
-    found = _factor(count, reach, -1.0)
-    return Jet(found, found, {}, {})
 
 
 def _factor(count: FloatArray, reach: float, added: float) -> ColumnEnclosure:
@@ -266,24 +243,8 @@ class _Form:
     noises: Sequence[Noise]
     miss: Fraction
 
-    def point(self) -> Box:
-        """Every moment as what was released of it; how it goes with the count's noise is the count's slope."""
-        found = {place: jet for place, jet in self.box.items() if place not in self.counts}
-        for index, count in self.counts.items():
-            centre = self.box[index].centre
-            found[index] = Jet(centre, centre, {**self.box[index].slopes, count: on.negative(centre)}, {})
-        return found
-
-    def reach(self, jet: Jet, at: Jet, by_rows: int | None, *, known: bool) -> FloatArray:
-        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; infinite where slopes or bends are.
-
-        jet, at          h over the box, and at the point
-        by_rows, known   n times h is meant; h(y) is 0: for both h is raised at the point, if there is one count
-
-        Claim   The count's coefficient is h(y) − Σ h_i(y) y_i by rows, and also where h(y) is 0. Its slope along y_j is
-                −Σ h_ij y_i, so from ỹ to y it changes by no more than Σ B_ij |y_i| |d_j|.
-        Rounds  Up.
-        """
+    def reach(self, jet: Jet, by_rows: int | None = None) -> FloatArray:
+        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; infinite where slopes or bends are. Rounds: up."""
         rows = len(jet.value.low)
         nothing = on.exactly(np.zeros(rows), np.zeros(rows, np.bool_))
         levels = {count: jet.value if count == by_rows else nothing for count in self.released}
@@ -293,16 +254,6 @@ class _Form:
             levels[count] = on.subtract(levels[count], on.multiply(slope, self.box[index].value))
             held.append(index)
             sizes.append(np.maximum(np.abs(slope.low), np.abs(slope.high)) / self.released[count])
-        if len(self.released) == 1 and (by_rows is not None or known):
-            (count,) = self.released
-            moved = np.zeros(rows)
-            for (i, j), bend in jet.bends.items():
-                for one, other in {(i, j), (j, i)}:
-                    value = self.box[one].value
-                    moved = moved + bend * np.maximum(np.abs(value.low), np.abs(value.high)) * self.errors[other]
-            where, other_way = levels[count], at.slopes[count]
-            low, high = np.fmax(where.low, other_way.low - moved), np.fmin(where.high, other_way.high + moved)
-            levels[count] = on.round_outward(low, high, where.null)
         for count, level in levels.items():
             held.append(count)
             sizes.append(np.maximum(np.abs(level.low), np.abs(level.high)) / self.released[count])
@@ -340,81 +291,32 @@ class _Form:
         return np.where(np.isfinite(away), reach * (1 + away) + away * slips, np.inf)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Law:
-    """How far a function of moments can be off: by its box, and by mean slopes where counts are large enough for these."""
-
-    form: _Form
-    bending: Bending | None
-    where: tuple[BoolArray, BoolArray]
-    by_rows: int | None
-    known: bool
-
-    def reach(self, function: Views) -> FloatArray:
-        """Return how far h(ỹ) is from h(y), or ñ h(ỹ) from n h(y) over ñ; the larger where either law may be the one."""
-        at, around, over = function
-        half = np.zeros(len(self.where[0]))
-        if over is not None and self.bending is not None:
-            bent = self.bending.reach(at, over, by_rows=self.by_rows is not None, known=self.known)
-            half = np.where(self.where[0], bent, 0.0)
-        if around is None:
-            return half
-        boxed = self.form.reach(around, at, self.by_rows, known=self.known)
-        return np.maximum(half, np.where(self.where[1], boxed, 0.0))
-
-
-def _quotient(law: _Law, above: Views, below: Views, rough: ColumnEnclosure) -> tuple[FloatArray, FloatArray]:
-    """The ends of θ = a/b: first of all θ that are possible, then of those on either side of the released one."""
-    (top, bottom), sure = (above[0].centre, below[0].centre), np.zeros(len(rough.low), np.bool_)
-    divisor = np.where(bottom.low > 0, bottom.low, np.nan)
-    value = on.divide(top, bottom)
+def _quotient(form: _Form, above: Jet, below: Jet, rough: ColumnEnclosure) -> tuple[FloatArray, FloatArray]:
+    """The ends of θ = a/b."""
+    divisor = np.where(below.centre.low > 0, below.centre.low, np.nan)
+    value = on.divide(above.centre, below.centre)
     middle = (value.low + value.high) / 2
-    near, most = np.abs(middle) + law.reach(above) / divisor, np.full(len(middle), np.inf)  # where to look first
+    near, most = np.abs(middle) + form.reach(above) / divisor, np.full(len(middle), np.inf)
     for times in _FURTHER:  # of one and the same form, so that the last that says something may be taken
         far = times * near
-        tops = np.maximum(np.abs(top.low), np.abs(top.high)) / far
-        none = divisor - tops > law.reach(_less(_scaled(above, ColumnEnclosure(-1 / far, 1 / far, sure)), below)) * ROUND_OFF
+        inverse = ColumnEnclosure(-1 / far, 1 / far, np.zeros(len(far), np.bool_))
+        tops = np.maximum(np.abs(above.centre.low), np.abs(above.centre.high)) / far
+        none = divisor - tops > form.reach(_less(_scaled(above, inverse), below)) * ROUND_OFF
         most = np.where(none, far, most)
     low, high = np.maximum(rough.low, -most), np.minimum(rough.high, most)
-
-    def half(least: FloatArray, last: FloatArray) -> FloatArray:
-        found = law.reach(_less(above, _scaled(below, ColumnEnclosure(least, last, sure)))) / divisor * ROUND_OFF
-        return np.where(np.isnan(found), np.inf, found)
-
     for _ in range(_ROUNDS):
-        off = half(low, high)
-        low, high = np.maximum(low, value.low - off), np.minimum(high, value.high + off)
-    for _ in range(_SIDED):
-        between = np.clip(middle, low, high)
-        less, more = value.low - half(low, between), value.high + half(between, high)
-        low, high = np.maximum(low, np.minimum(less, between)), np.minimum(high, np.maximum(more, between))
+        theta = ColumnEnclosure(low, high, np.zeros(len(low), np.bool_))
+        half = form.reach(_less(above, _scaled(below, theta))) / divisor * ROUND_OFF
+        better = np.isfinite(half)
+        low = np.where(better, np.maximum(low, value.low - half), low)
+        high = np.where(better, np.minimum(high, value.high + half), high)
     return np.where(low <= high, low, -np.inf), np.where(low <= high, high, np.inf)
 
 
-def _scaled(one: Views, factor: ColumnEnclosure) -> Views:
+def _scaled(one: Jet, factor: ColumnEnclosure) -> Jet:
     """A function times a number that is enclosed."""
-    at, *others = one
-    number = Jet(factor, factor, {}, {})
-    around, over = (None if jet is None else jets.times(jet, number) for jet in others)
-    return jets.times(at, number), around, over
+    return jets.times(one, Jet(factor, factor, {}, {}))
 
 
-def _raised(at: Jet, count: int) -> Jet:
-    """Return a function of moments over one count at the point, with its value added to the count's slope."""
-    return Jet(at.centre, at.value, {**at.slopes, count: on.add(at.slopes[count], at.centre)}, at.bends)
-
-
-def _less(one: Views, other: Views) -> Views:
-    pairs = zip(one[1:], other[1:], strict=True)
-    around, over = (None if a is None or b is None else jets.minus(a, b) for a, b in pairs)
-    return jets.minus(one[0], other[0]), around, over
-
-
-def bending_of(form: _Form, share: Fraction) -> Bending | None:
-    """Return the law of mean slopes; None but for Gaussian noises."""
-    laws = {index: form.noises[index] for index in (*form.counts, *form.released)}
-    gaussians = {index: law for index, law in laws.items() if isinstance(law, DiscreteGaussian)}
-    if len(gaussians) < len(laws):
-        return None
-    moments = {index: (form.box[index], form.errors[index]) for index in form.counts}
-    return Bending.of(form.counts, moments, form.released, form.reaches, gaussians, (form.miss, share))
+def _less(one: Jet, other: Jet) -> Jet:
+    return jets.minus(one, other)

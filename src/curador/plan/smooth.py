@@ -54,7 +54,7 @@ class Jet:
 
 
 Box: TypeAlias = "Mapping[int, Jet]"
-"""Every measurement as a function: itself. Where counts are 1, as measurements are moments, at ~count stands n/(n − 1)."""
+"""Every measurement as a function: itself."""
 
 
 def variable(index: int, centre: FloatArray, reach: float) -> Jet:
