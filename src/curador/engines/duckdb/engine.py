@@ -18,15 +18,14 @@ from curador.engines.duckdb.facts import VersionFacts
 from curador.engines.duckdb.looking import look_at
 from curador.engines.duckdb.origins import private_sources
 from curador.engines.duckdb.owner_facts import owner_facts
-from curador.engines.duckdb.rank_key import given_key
 from curador.engines.duckdb.readable import require_readable
 from curador.engines.duckdb.schema import describe, physical_types
 from curador.engines.duckdb.versions import (
     Folder,
+    KindWithFolder,
     is_numbered,
     is_prepared,
     is_there,
-    kept_places,
     layout_digest,
     log_failure,
     note_duration,
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
         CopyDigest,
         Engine,
         EngineKind,
-        KeptPlaces,
         LookedTable,
         OwnerFact,
         PrivateSource,
@@ -278,7 +276,7 @@ def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
 # ---- kind ------------------------------------------------------------------------------------------------------------------
 
 
-class DuckDBKind:
+class DuckDBKind(KindWithFolder):
     """DuckDB in worker processes or in this one, on files and frames, beside a prepared copy of them."""
 
     def describe(self, study: Study) -> Schema:
@@ -319,18 +317,6 @@ class DuckDBKind:
             return Sources.UNKNOWN
         return Sources.CHANGED if versions.have_sources_changed(study, folder) else Sources.SAME
 
-    def machine(self, study: Study) -> str:
-        """Return the random name of the prepared folder."""
-        return Folder(prepared_folder(study)).machine()
-
-    def has_key(self, study: Study) -> bool:
-        """Whether the prepared folder has its key, or the environment has one for it."""
-        return Folder(prepared_folder(study)).has_key or given_key() is not None
-
-    def set_apart(self, study: Study) -> None:
-        """Make the prepared folder with a key of its own."""
-        Folder(prepared_folder(study)).make(apart=True)
-
     def drop_prepared(self, study: Study) -> str:
         """Remove the prepared copy of the data, and say so. What it was made from stays known: it can be made again."""
         folder = Folder(prepared_folder(study))
@@ -339,10 +325,6 @@ class DuckDBKind:
         before = folder.size()
         folder.remove_versions()
         return f"removed {before - folder.size():,} bytes from {folder.path}"
-
-    def kept(self, study: Study) -> KeptPlaces:
-        """Return the prepared folder and the owner's two logs in it."""
-        return kept_places(study)
 
     def exposures(self, study: Study) -> list[str]:
         """Return nothing: there is no server, and the prepared folder is its owner's alone."""

@@ -79,12 +79,6 @@ def prepared_folder(study: Study) -> Path:
     return ledger.with_name(f"{ledger.name}.prepared").absolute()
 
 
-def kept_places(study: Study) -> KeptPlaces:
-    """Return the places of this machine's prepared folder."""
-    folder = Folder(prepared_folder(study))
-    return KeptPlaces(folder.path, folder.incidents, folder.durations)
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
     """The places inside one prepared folder."""
@@ -202,6 +196,27 @@ class Folder:
     def size(self) -> int:
         """Return the bytes that the folder holds."""
         return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+
+
+class KindWithFolder:
+    """What every kind of engine does with this machine's prepared folder, wherever rows are."""
+
+    def machine(self, study: Study) -> str:
+        """Return the random name of the prepared folder."""
+        return Folder(prepared_folder(study)).machine()
+
+    def has_key(self, study: Study) -> bool:
+        """Whether the prepared folder has its key, or the environment has one for it."""
+        return Folder(prepared_folder(study)).has_key or given_key() is not None
+
+    def set_apart(self, study: Study) -> None:
+        """Make the prepared folder with a key of its own."""
+        Folder(prepared_folder(study)).make(apart=True)
+
+    def kept(self, study: Study) -> KeptPlaces:
+        """Return the prepared folder and the owner's two logs in it."""
+        folder = Folder(prepared_folder(study))
+        return KeptPlaces(folder.path, folder.incidents, folder.durations)
 
 
 def _is_alive(number: str) -> bool:

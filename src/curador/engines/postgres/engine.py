@@ -15,13 +15,12 @@ from curador.engines.duckdb import schema as embedded
 from curador.engines.duckdb.connection import look, private_files
 from curador.engines.duckdb.facts import TableFacts, VersionFacts
 from curador.engines.duckdb.owner_facts import owner_facts
-from curador.engines.duckdb.rank_key import given_key
 from curador.engines.duckdb.reading import select_cleaned
 from curador.engines.duckdb.sources import FRAME, bind, from_frame
 from curador.engines.duckdb.versions import (
     Folder,
+    KindWithFolder,
     is_numbered,
-    kept_places,
     layout_digest,
     log_failure,
     note_duration,
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
         CopyDigest,
         Engine,
         EngineKind,
-        KeptPlaces,
         LookedTable,
         OwnerFact,
         PrivateSource,
@@ -321,7 +319,7 @@ def _refusal(what: str, problem: EngineFailed) -> InvalidQuery:
 # ---- kind ------------------------------------------------------------------------------------------------------------------
 
 
-class PostgresKind:
+class PostgresKind(KindWithFolder):
     """Tables of a PostgreSQL server, beside a prepared copy of them there."""
 
     def describe(self, study: Study) -> Schema:
@@ -385,18 +383,6 @@ class PostgresKind:
         there = versions.is_there(folder, version, layout) and versions.is_intact(DatabaseServer.of(study), folder, version)
         return Sources.SAME if there else Sources.UNKNOWN
 
-    def machine(self, study: Study) -> str:
-        """Return the random name of the prepared folder."""
-        return Folder(prepared_folder(study)).machine()
-
-    def has_key(self, study: Study) -> bool:
-        """Whether the prepared folder has its key, or the environment has one for it."""
-        return Folder(prepared_folder(study)).has_key or given_key() is not None
-
-    def set_apart(self, study: Study) -> None:
-        """Make the prepared folder with a key of its own."""
-        Folder(prepared_folder(study)).make(apart=True)
-
     def drop_prepared(self, study: Study) -> str:
         """Remove the prepared schemas from the server, and what lies here; say so."""
         folder = Folder(prepared_folder(study))
@@ -404,10 +390,6 @@ class PostgresKind:
             return "nothing was prepared"
         gone = versions.drop_version(DatabaseServer.of(study), folder)
         return f"removed {gone:,} schemas from the server of [engine] url"
-
-    def kept(self, study: Study) -> KeptPlaces:
-        """Return the prepared folder and the owner's two logs in it."""
-        return kept_places(study)
 
     def exposures(self, study: Study) -> list[str]:
         """Return what others see of the study on its server; refuse a prepared schema whose rows they can read."""

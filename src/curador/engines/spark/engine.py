@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from curador.engines.base import UNTIL, EngineFailed, LookedTable, OwnerFact, PrivateSource, Sources
 from curador.engines.duckdb.facts import VersionFacts
-from curador.engines.duckdb.rank_key import given_key
-from curador.engines.duckdb.versions import Folder, kept_places, log_failure, note_duration, note_failure, prepared_folder
+from curador.engines.duckdb.versions import Folder, KindWithFolder, log_failure, note_duration, note_failure, prepared_folder
 from curador.engines.duckdb.worker import BrokenError
 from curador.engines.spark.server import close_session, connect, fetch, read_address, run_tagged, within
 from curador.engines.spark.sources import columns_of, describe_tables, files_here, find, select_cleaned
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, KeptPlaces, Tallied
+    from curador.engines.base import Compiled, CopyDigest, Engine, EngineKind, Tallied
     from curador.engines.lower.sql import GeneratedSQL
     from curador.engines.spark.server import Session, SparkServer
     from curador.engines.spark.versions import SparkManifest
@@ -375,7 +374,7 @@ def _hold_here(session: Session, tables: Sequence[tuple[str, str]]) -> duckdb.Du
 # ---- kind ------------------------------------------------------------------------------------------------------------------
 
 
-class SparkKind:
+class SparkKind(KindWithFolder):
     """A Spark or Sail server behind Spark Connect; prepared tables lie in a folder of its own."""
 
     def describe(self, study: Study) -> Schema:
@@ -435,22 +434,6 @@ class SparkKind:
         finally:
             close_session(session)
         return Sources.SAME if same else Sources.CHANGED
-
-    def machine(self, study: Study) -> str:
-        """Return the random name of the prepared folder."""
-        return Folder(prepared_folder(study)).machine()
-
-    def has_key(self, study: Study) -> bool:
-        """Whether the prepared folder has its key, or the environment has one for it."""
-        return Folder(prepared_folder(study)).has_key or given_key() is not None
-
-    def set_apart(self, study: Study) -> None:
-        """Make the prepared folder with a key of its own."""
-        Folder(prepared_folder(study)).make(apart=True)
-
-    def kept(self, study: Study) -> KeptPlaces:
-        """Return the prepared folder and the owner's two logs in it."""
-        return kept_places(study)
 
     def exposures(self, study: Study) -> list[str]:
         """Return what others on the server may see of the study there."""
